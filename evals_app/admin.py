@@ -1,0 +1,233 @@
+"""The admin of regressions, statistics, baselines and observations."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from django import forms
+from django.contrib import admin, messages
+from django.db.models import Q, QuerySet
+from django.http import HttpRequest
+
+from evals_app import services
+from evals_app.models import BlockStatistics, Observation, PinnedBaseline, Regression
+from workflows_app import formats
+from workflows_app.admin.facts import FactAdmin, ModelAdmin, may, pretty, who
+from workflows_app.models import Workflow
+from workflows_app.services import Refused, audit
+
+if TYPE_CHECKING:
+    ModelForm = forms.ModelForm[PinnedBaseline]
+else:
+    ModelForm = forms.ModelForm
+
+HANDLE = "evals_app.handle_regression"
+PIN = "workflows_app.pin_baseline"
+
+
+class BlockFacts(FactAdmin):
+    """Facts about one block of a workflow."""
+
+    list_select_related: ClassVar[tuple[str, ...]] = ("workflow",)
+    search_fields = ("node_id",)
+    search_help_text = "A workflow's slug or a block's id; each word narrows."
+
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
+    ) -> tuple[QuerySet[Any], bool]:
+        for word in search_term.split():
+            queryset = queryset.filter(Q(node_id=word) | Q(workflow__slug__icontains=word))
+        return queryset, False
+
+
+@admin.register(Regression)
+class RegressionAdmin(BlockFacts):
+    """Lasting changes for the worse, and what people did about them."""
+
+    list_display = ("block", "kind", "state", "strength", "since_run_number", "found_at")
+    list_filter = ("state", "kind")
+    list_select_related = ("workflow", "acknowledged_by", "resolved_by")
+    actions = ("acknowledge", "resolve")
+    ordering = ("-found_at", "-id")
+    fields = (
+        "workflow", "node_id", "kind", "assertion", "state", "strength", "since_run", "since_run_number", "found_run",
+        "found_run_number", "found_at", "shown_suspected", "shown_before", "shown_after", "acknowledged_by",
+        "acknowledged_at", "resolved_by", "resolved_at",
+    )  # fmt: skip
+    readonly_fields = fields
+
+    shown_suspected = pretty("suspected")
+    shown_before = pretty("before")
+    shown_after = pretty("after")
+
+    @admin.display(description="block")
+    def block(self, row: Regression) -> str:
+        return f"{row.workflow.slug}/{row.node_id}"
+
+    @admin.display(description="evidence", ordering="evidence")
+    def strength(self, row: Regression) -> str:
+        return f"{row.evidence:.1f}"
+
+    def has_handle_permission(self, request: HttpRequest) -> bool:
+        return may(request, HANDLE)
+
+    @admin.action(description="Acknowledge", permissions=["handle"])
+    def acknowledge(self, request: HttpRequest, queryset: QuerySet[Regression]) -> None:
+        self._handle(request, queryset, services.acknowledge_regression, "Acknowledged")
+
+    @admin.action(description="Resolve", permissions=["handle"])
+    def resolve(self, request: HttpRequest, queryset: QuerySet[Regression]) -> None:
+        self._handle(request, queryset, services.resolve_regression, "Resolved")
+
+    def _handle(
+        self, request: HttpRequest, queryset: QuerySet[Regression], act: Callable[..., Any], word: str
+    ) -> None:
+        done = 0
+        for regression in queryset:
+            try:
+                act(regression, who(request))
+                done += 1
+            except Refused as refused:
+                self.message_user(request, f"{self.block(regression)}: {refused.message}", messages.WARNING)
+        if done:
+            self.message_user(request, f"{word} {done} regression{'' if done == 1 else 's'}.")
+
+
+@admin.register(BlockStatistics)
+class BlockStatisticsAdmin(BlockFacts):
+    """What is normal for each block."""
+
+    list_display = ("__str__", "count", "mean_score", "is_pinned", "updated_at")
+    only_on_its_page = ("state", "slices", "verdicts")
+    ordering = ("workflow__slug", "node_id")
+    actions = ("rebuild",)
+    fields = (
+        "workflow",
+        "node_id",
+        "count",
+        "updated_at",
+        "shown_baseline",
+        "shown_pinned",
+        "shown_verdicts",
+        "shown_slices",
+    )
+    readonly_fields = fields
+
+    shown_baseline = pretty("baseline")
+    shown_pinned = pretty("pinned")
+    shown_verdicts = pretty("verdicts")
+    shown_slices = pretty("slices")
+
+    @admin.display(description="mean score")
+    def mean_score(self, row: BlockStatistics) -> str:
+        return formats.score(((row.pinned or row.baseline).get("score") or {}).get("mean"))
+
+    @admin.display(description="pinned", boolean=True)
+    def is_pinned(self, row: BlockStatistics) -> bool:
+        return row.pinned is not None
+
+    def has_rebuild_permission(self, request: HttpRequest) -> bool:
+        return may(request, PIN)
+
+    @admin.action(
+        description="Rebuild the workflow's statistics from its observations", permissions=["rebuild"]
+    )
+    def rebuild(self, request: HttpRequest, queryset: QuerySet[BlockStatistics]) -> None:
+        for workflow in Workflow.objects.filter(pk__in=queryset.order_by().values("workflow")):
+            read = services.rebuild_statistics(workflow)
+            audit(who(request), "statistics.rebuild", workflow.slug, observations=read)
+            self.message_user(request, f"Rebuilt {workflow.slug} from {read:,} observations.")
+
+
+class PinForm(ModelForm):
+    """One run or one version as what is normal."""
+
+    class Meta:
+        model = PinnedBaseline
+        fields = ("workflow", "run", "version")
+
+    def clean(self) -> dict[str, Any]:
+        data = super().clean() or {}
+        workflow, run, version = data.get("workflow"), data.get("run"), data.get("version")
+        if bool(run) == bool(version):
+            self.add_error(None, "Choose either a run or a version.")
+        for name, chosen in (("run", run), ("version", version)):
+            if chosen and workflow and chosen.workflow_id != workflow.pk:
+                self.add_error(name, f"This belongs to {chosen.workflow.slug}, not to {workflow.slug}.")
+        if workflow and not self.errors and (problem := services.pin_problem(workflow, run, version)):
+            self.add_error("run" if run else "version", problem)
+        return data
+
+
+@admin.register(PinnedBaseline)
+class PinnedBaselineAdmin(ModelAdmin):
+    """Baselines chosen by people; deleting one goes back to the last hundred runs."""
+
+    form = PinForm
+    list_display = ("workflow", "run", "version", "pinned_by", "pinned_at")
+    list_select_related = ("workflow", "run__workflow", "version__workflow", "pinned_by")
+    raw_id_fields = ("workflow", "run", "version")
+    search_fields = ("workflow__slug",)
+    show_full_result_count = False
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return may(request, PIN)
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return may(request, PIN)
+
+    def save_model(self, request: HttpRequest, obj: PinnedBaseline, form: Any, change: bool) -> None:
+        services.pin_baseline(obj.workflow, run=obj.run, version=obj.version, user=who(request))
+        obj.pk = PinnedBaseline.objects.values_list("pk", flat=True).get(workflow=obj.workflow)
+
+    def delete_model(self, request: HttpRequest, obj: PinnedBaseline) -> None:
+        services.pin_baseline(obj.workflow, user=who(request))
+
+    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[PinnedBaseline]) -> None:
+        for row in queryset.select_related("workflow"):
+            self.delete_model(request, row)
+
+
+@admin.register(Observation)
+class ObservationAdmin(BlockFacts):
+    """What completed production runs said about blocks, newest first."""
+
+    list_display = (
+        "block",
+        "number",
+        "run_number",
+        "score",
+        "passed",
+        "cost",
+        "took",
+        "workflow_version",
+        "soul_version",
+        "at",
+    )
+    list_filter = ("passed",)
+    only_on_its_page = ("assertions", "named_scores")
+    ordering = ("-id",)
+    fields = (
+        "workflow", "node_id", "number", "run", "run_number", "at", "score", "passed", "cost", "took", "tokens",
+        "workflow_version", "soul_version", "shown_assertions", "shown_scores",
+    )  # fmt: skip
+    readonly_fields = fields
+
+    shown_assertions = pretty("assertions")
+    shown_scores = pretty("named_scores")
+
+    @admin.display(description="block")
+    def block(self, row: Observation) -> str:
+        return f"{row.workflow.slug}/{row.node_id}"
+
+    @admin.display(description="cost")
+    def cost(self, row: Observation) -> str:
+        return formats.cost(row.cost_usd)
+
+    @admin.display(description="latency")
+    def took(self, row: Observation) -> str:
+        return formats.duration(row.latency_ms)

@@ -1,0 +1,1 @@
+"""The endpoints that show what evals_app knows."""

@@ -1,0 +1,62 @@
+"""What is normal for a block, and how a node differs from it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from evals_app.models import BlockStatistics
+from workflows_app.models import RunNode
+
+# DESIGN: a delta from the second run on, an interval only once there is enough to draw one.
+RUNS_FOR_INTERVAL = 20
+
+
+@dataclass(frozen=True)
+class Measured:
+    """The numbers of one node."""
+
+    score: float | None
+    cost_usd: float | None
+    latency_ms: float | None
+    tokens: int | None
+
+    @classmethod
+    def of(cls, node: RunNode, score: float | None) -> Measured:
+        return cls(score, node.cost_usd, node.latency_ms, node.total_tokens)
+
+
+def baseline_of(workflow_id: int, node_id: str) -> Mapping[str, Any] | None:
+    """The baseline of a block by metric, or None before its first observation. One indexed read."""
+    rows = BlockStatistics.objects.filter(workflow_id=workflow_id, node_id=node_id)
+    pinned, baseline = rows.values_list("pinned", "baseline").first() or (None, None)
+    return pinned or baseline or None
+
+
+def delta_of(measured: Measured, baseline: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    """How a node differs from its baseline; None if there is nothing to compare with."""
+    if not baseline:
+        return None
+    score = baseline.get("score")
+    count = max(metric["count"] for metric in baseline.values())
+    return {
+        "score_delta": _difference(measured.score, score),
+        "cost_pct": _percent(measured.cost_usd, baseline.get("cost")),
+        "latency_pct": _percent(measured.latency_ms, baseline.get("latency")),
+        "tokens_pct": _percent(measured.tokens, baseline.get("tokens")),
+        "baseline_score": score["mean"] if score else None,
+        "baseline_run_count": score["count"] if score else count,
+        "low": score["low"] if score else None,
+        "high": score["high"] if score else None,
+    }
+
+
+def _difference(value: float | None, metric: Mapping[str, Any] | None) -> float | None:
+    return None if value is None or metric is None else float(round(value - metric["mean"], 6))
+
+
+def _percent(value: float | None, metric: Mapping[str, Any] | None) -> float | None:
+    if value is None or metric is None or not metric["mean"]:
+        return None
+    return float(round((value / metric["mean"] - 1) * 100, 2))

@@ -1,0 +1,118 @@
+"""Small charts that stand in a row of text: a sparkline, a strip of cases."""
+
+from collections.abc import Sequence
+
+from django.utils.safestring import SafeString
+
+from evals_app.charts.scale import finite
+from workflows_app import formats
+from workflows_app.svg import element, number
+
+MOST_CELLS = 160
+
+
+def sparkline(
+    values: Sequence[float | None],
+    *,
+    metric: str = "score",
+    width: int = 112,
+    height: int = 32,
+    title: str = "",
+    tone: str = "accent",
+) -> SafeString:
+    """The recent shape of a number; the last value has a dot."""
+    known = [(i, v) for i, value in enumerate(values) if (v := finite(value)) is not None]
+    label = title or _spoken(known, metric)
+    if not known:
+        dash = element("line", x1=2, x2=width - 2, y1=height / 2, y2=height / 2, class_="sparkline__none")
+        return _small("sparkline", width, height, label or "No data yet", dash)
+    low, high = min(v for _, v in known), max(v for _, v in known)
+    span = (high - low) or 1.0
+    pad = 4.0
+    step = (width - 2 * pad) / max(len(values) - 1, 1)
+
+    def place(index: int, value: float) -> tuple[float, float]:
+        up = (value - low) / span if high > low else 0.5
+        return pad + index * step, height - pad - up * (height - 2 * pad)
+
+    runs = _unbroken([(i, *place(i, v)) for i, v in known])
+    line = "".join("M" + "L".join(f"{number(x)} {number(y)}" for _, x, y in run) for run in runs)
+    fill = "".join(
+        f"M{number(run[0][1])} {height}L"
+        + "L".join(f"{number(x)} {number(y)}" for _, x, y in run)
+        + f"L{number(run[-1][1])} {height}z"
+        for run in runs
+        if len(run) > 1
+    )
+    end_x, end_y = place(*known[-1])
+    return _small(
+        f"sparkline sparkline--{tone}",
+        width,
+        height,
+        label,
+        element("path", d=fill, class_="sparkline__fill"),
+        element("path", d=line, class_="sparkline__line"),
+        element("circle", cx=end_x, cy=end_y, r=2.5, class_="sparkline__end"),
+    )
+
+
+def _spoken(known: list[tuple[int, float]], metric: str) -> str:
+    if not known:
+        return ""
+    first, last = known[0][1], known[-1][1]
+    return f"from {formats.metric(first, metric)} to {formats.metric(last, metric)}"
+
+
+def _unbroken(points: list[tuple[int, float, float]]) -> list[list[tuple[int, float, float]]]:
+    """The points cut where an index is missing."""
+    runs: list[list[tuple[int, float, float]]] = []
+    for point in points:
+        if runs and runs[-1][-1][0] == point[0] - 1:
+            runs[-1].append(point)
+        else:
+            runs.append([point])
+    return runs
+
+
+def _small(css: str, width: float, height: float, label: str, *inside: SafeString) -> SafeString:
+    return element(
+        "svg",
+        element("title", label),
+        *inside,
+        class_=css,
+        role="img",
+        aria_label=label,
+        width=width,
+        height=height,
+        viewBox=f"0 0 {number(width)} {number(height)}",
+    )
+
+
+def strip(
+    cases: Sequence[str | bool | None], *, height: int = 20, cell: int = 7, title: str = ""
+) -> SafeString:
+    """One bar per case, newest last: what passed is low, what failed is tall, an error has a gap in it."""
+    words = [formats.verdict_word(case) for case in cases]
+    size = max(1, -(-len(words) // MOST_CELLS))
+    # The worst of a group stands for it: a strip that hides a failure is worse than none.
+    order = ("failed", "error", "passed", "none")
+    cells = [
+        min(words[i : i + size], key=lambda w: order.index(w) if w in order else 3)
+        for i in range(0, len(words), size)
+    ]
+    passed = words.count("passed")
+    label = title or (f"{passed:,} of {len(words):,} passed" if words else "No cases yet")
+    cells = cells or ["none"]
+    bars = [_bar(word, index * cell, cell - 2, height) for index, word in enumerate(cells)]
+    return _small("strip", len(cells) * cell, height, label, *bars)
+
+
+def _bar(word: str, x: float, width: float, height: int) -> SafeString:
+    if word == "error":
+        half = height / 2 - 1.5
+        d = f"M{number(x)} 0h{number(width)}v{number(half)}h-{number(width)}zM{number(x)} {number(height - half)}h{number(width)}v{number(half)}h-{number(width)}z"
+        return element("path", d=d, class_="mark mark--error")
+    tall = height if word == "failed" else height * 0.6
+    return element(
+        "rect", x=x, y=height - tall, width=width, height=tall, rx=1.5, class_=f"mark mark--{word}"
+    )

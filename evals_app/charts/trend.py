@@ -1,0 +1,302 @@
+"""A metric over runs: points by verdict, the baseline with its interval, versions and regressions marked."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from django.utils.safestring import SafeString
+
+from evals_app.charts.bins import Bin, TrendPoint, bins
+from evals_app.charts.scale import Axis, finite, tick_label, value_axis
+from workflows_app import formats
+from workflows_app.svg import element, join, number
+
+__all__ = ["BaselineBand", "RegressionMark", "TrendPoint", "VersionMark", "trend_chart"]
+
+LABELS_ABOVE, BOTTOM = 26, 24  # room for version labels above and run labels below
+WIDE = 1000  # of the stretched drawing inside; marks and text keep their size
+MARK_ROOM = 7  # pixels a mark needs
+LABEL_ROOM = 46  # pixels a version label needs
+
+
+@dataclass(frozen=True)
+class BaselineBand:
+    """What is normal: the mean, and the interval around it from twenty runs on."""
+
+    mean: float
+    low: float | None = None
+    high: float | None = None
+    count: int = 0
+
+
+@dataclass(frozen=True)
+class VersionMark:
+    """A version change before the run at this index."""
+
+    index: int
+    label: str
+    href: str | None = None
+
+
+@dataclass(frozen=True)
+class RegressionMark:
+    """A lasting change for the worse, from the run at this index until another, or until now."""
+
+    index: int
+    label: str
+    href: str | None = None
+    until: int | None = None
+
+
+@dataclass(frozen=True)
+class _Frame:
+    """Pixels down, percent across: the chart takes any width and its text never scales."""
+
+    axis: Axis
+    count: int
+    width: int
+    height: int
+    top: int
+
+    def across(self, index: float) -> float:
+        return min(max(index / max(self.count, 1), 0.0), 1.0) * 100
+
+    def x(self, index: float) -> str:
+        return f"{number(self.across(index))}%"
+
+    def y(self, value: float) -> float:
+        inner = self.height - self.top - BOTTOM
+        return round(self.top + (1 - self.axis.place(value)) * inner, 1)
+
+    @property
+    def floor(self) -> float:
+        return float(self.height - BOTTOM)
+
+
+def trend_chart(
+    points: Sequence[TrendPoint],
+    *,
+    baseline: BaselineBand | None = None,
+    versions: Sequence[VersionMark] = (),
+    regressions: Sequence[RegressionMark] = (),
+    metric: str = "score",
+    width: int = 960,
+    height: int = 240,
+    title: str = "",
+) -> SafeString:
+    """A figure with the chart; `width` only says about how wide it will be shown, so how many points fit."""
+    groups = bins(points, width // MARK_ROOM)
+    values = [v for group in groups for v in group.known]
+    title = title or f"{metric.replace('_', ' ').capitalize()} per run"
+    if not points:
+        return _figure(metric, title, height, element("p", "No runs yet.", class_="chart__empty"))
+    extras = [v for v in _band_values(baseline) if v is not None]
+    frame = _Frame(
+        value_axis(values + extras, metric),
+        len(points),
+        width,
+        height,
+        LABELS_ABOVE if versions or regressions else 10,
+    )
+    drawing = element(
+        "svg",
+        element("title", title),
+        element("desc", _summary(groups, values, baseline, metric)),
+        *_regions(frame, regressions),
+        *_grid(frame, metric),
+        *_baseline(frame, baseline, metric),
+        *_run_labels(frame, points),
+        *_versions(frame, versions),
+        _line(frame, groups),
+        *_marks(frame, groups, metric),
+        *_flags(frame, regressions),
+        class_="chart__plot",
+        role="group",
+        width="100%",
+        height=height,
+    )
+    return _figure(metric, title, height, drawing)
+
+
+def _figure(metric: str, title: str, height: int, *children: SafeString) -> SafeString:
+    return element(
+        "div",
+        *children,
+        class_="chart",
+        data_chart="trend",
+        data_metric=metric,
+        data_title=title,
+        data_height=height,
+    )
+
+
+def _band_values(baseline: BaselineBand | None) -> tuple[float | None, ...]:
+    if baseline is None:
+        return ()
+    return finite(baseline.mean), finite(baseline.low), finite(baseline.high)
+
+
+def _summary(groups: list[Bin], values: list[float], baseline: BaselineBand | None, metric: str) -> str:
+    runs = sum(len(group.points) for group in groups)
+    bad = sum(group.bad for group in groups)
+    words = [f"{runs:,} run{'' if runs == 1 else 's'}, {bad:,} not passed"]
+    if values:
+        words.append(f"from {formats.metric(min(values), metric)} to {formats.metric(max(values), metric)}")
+    if baseline is not None:
+        words.append(f"usual {formats.metric(baseline.mean, metric)}")
+    return ", ".join(words) + "."
+
+
+def _grid(frame: _Frame, metric: str) -> list[SafeString]:
+    parts = []
+    for tick in frame.axis.ticks():
+        y = frame.y(tick)
+        parts.append(element("line", x1=0, x2="100%", y1=y, y2=y, class_="chart__grid"))
+        label = tick_label(tick, frame.axis.step, metric)
+        parts.append(element("text", label, x=-10, y=y + 4, class_="chart__tick chart__tick--y"))
+    return parts
+
+
+def _run_labels(frame: _Frame, points: Sequence[TrendPoint]) -> list[SafeString]:
+    last = len(points) - 1
+    shown = sorted({0, last // 2, last} if last > 3 else {0, last})
+    parts = []
+    for index in shown:
+        point = points[index]
+        label = " · ".join(part for part in (point.label, f"{point.at:%d %b}" if point.at else "") if part)
+        place = "middle" if 0 < index < last or last == 0 else ("start" if index == 0 else "end")
+        x = frame.x(index + 0.5) if place == "middle" else ("0%" if place == "start" else "100%")
+        parts.append(element("text", label, x=x, y=frame.height - 6, text_anchor=place, class_="chart__tick"))
+    return parts
+
+
+def _baseline(frame: _Frame, baseline: BaselineBand | None, metric: str) -> list[SafeString]:
+    if baseline is None or finite(baseline.mean) is None:
+        return []
+    mean, low, high = finite(baseline.mean), finite(baseline.low), finite(baseline.high)
+    parts = []
+    if low is not None and high is not None:
+        top, bottom = frame.y(high), frame.y(low)
+        parts.append(
+            element("rect", x=0, y=top, width="100%", height=max(bottom - top, 1.0), class_="chart__band")
+        )
+    y = frame.y(mean or 0.0)
+    parts.append(element("line", x1=0, x2="100%", y1=y, y2=y, class_="chart__usual"))
+    words = f"usual {formats.metric(mean, metric)}"
+    parts.append(
+        element(
+            "text",
+            words,
+            x="100%",
+            y=y - 6 if y > frame.top + 14 else y + 15,
+            text_anchor="end",
+            class_="chart__note",
+        )
+    )
+    return parts
+
+
+def _versions(frame: _Frame, versions: Sequence[VersionMark]) -> list[SafeString]:
+    """Every change has its line; a label only where there is room for it."""
+    parts = []
+    room_from = -1.0
+    for mark in sorted(versions, key=lambda m: m.index):
+        if not 0 <= mark.index < frame.count:
+            continue
+        x = frame.x(mark.index)
+        pixels = frame.across(mark.index) / 100 * frame.width
+        inside: list[object] = [
+            element("title", f"Version change: {mark.label}"),
+            element("line", x1=x, x2=x, y1=frame.top - 8, y2=frame.floor, class_="chart__version"),
+        ]
+        if pixels >= room_from:
+            anchor = "end" if pixels > frame.width - LABEL_ROOM else "start"
+            inside.append(
+                element("text", mark.label, x=x, y=12, text_anchor=anchor, class_="chart__version-label")
+            )
+            room_from = pixels + LABEL_ROOM
+        parts.append(_link(mark.href, "chart__change", *inside))
+    return parts
+
+
+def _link(href: str | None, css: str, *inside: object) -> SafeString:
+    return element("a", *inside, href=href, class_=css) if href else element("g", *inside, class_=css)
+
+
+def _regions(frame: _Frame, regressions: Sequence[RegressionMark]) -> list[SafeString]:
+    parts = []
+    for mark in regressions:
+        start, end = frame.across(mark.index), frame.across(frame.count if mark.until is None else mark.until)
+        parts.append(
+            element(
+                "rect",
+                x=f"{number(start)}%",
+                y=frame.top,
+                width=f"{number(max(end - start, 0))}%",
+                height=frame.floor - frame.top,
+                class_="chart__worse",
+            )
+        )
+    return parts
+
+
+def _flags(frame: _Frame, regressions: Sequence[RegressionMark]) -> list[SafeString]:
+    parts = []
+    for mark in regressions:
+        x = frame.x(mark.index)
+        flag = element(
+            "svg",
+            element("path", d="M0 0h9l-2.5 3.5L9 7H0z", class_="chart__flag"),
+            x=x,
+            y=frame.top,
+            overflow="visible",
+        )
+        pole = element("line", x1=x, x2=x, y1=frame.top, y2=frame.floor, class_="chart__pole")
+        parts.append(_link(mark.href, "chart__regression", element("title", mark.label), pole, flag))
+    return parts
+
+
+def _line(frame: _Frame, groups: list[Bin]) -> SafeString:
+    """The path through the means, broken where a value is missing, and the spread of what was put together."""
+    path, spread = [], []
+    is_down = False
+    for group in groups:
+        if group.mean is None:
+            is_down = False
+            continue
+        x = number(frame.across(group.middle) / 100 * WIDE)
+        path.append(f"{'L' if is_down else 'M'}{x} {number(frame.y(group.mean))}")
+        is_down = True
+        if len(group.known) > 1:
+            spread.append(f"M{x} {number(frame.y(max(group.known)))}V{number(frame.y(min(group.known)))}")
+    return element(
+        "svg",
+        *([element("path", d="".join(spread), class_="chart__range")] if spread else ()),
+        element("path", d="".join(path), class_="chart__line"),
+        width="100%",
+        height=frame.height,
+        viewBox=f"0 0 {WIDE} {frame.height}",
+        preserveAspectRatio="none",
+    )
+
+
+SHAPES = {"failed": "M0-5 5 0 0 5-5 0z", "error": "M0-5 5 4h-10z"}
+
+
+def _marks(frame: _Frame, groups: list[Bin], metric: str) -> list[SafeString]:
+    """One mark per bin; only the last is a tab stop, chart.js moves between them by arrow keys."""
+    last = len(groups) - 1
+    return [_mark(frame, group, metric, is_last=index == last) for index, group in enumerate(groups)]
+
+
+def _mark(frame: _Frame, group: Bin, metric: str, *, is_last: bool) -> SafeString:
+    x, verdict = frame.x(group.middle), group.verdict
+    y = frame.floor if group.mean is None else frame.y(group.mean)
+    parts = [element("title", group.describe(metric))]
+    if verdict in SHAPES:
+        parts.append(element("svg", element("path", d=SHAPES[verdict]), x=x, y=y, overflow="visible"))
+    else:  # a run without a value is a small ring on the axis
+        parts.append(element("circle", cx=x, cy=y, r=2.5 if group.mean is None else 3.5))
+    css = f"mark mark--{'none' if group.mean is None and verdict == 'passed' else verdict}"
+    if group.href:
+        return element("a", join(parts), href=group.href, class_=css, tabindex=None if is_last else -1)
+    return element("g", join(parts), class_=css)

@@ -1,0 +1,62 @@
+"""Commands that need no server, no database and no Django: `validate` and `evaluate`, for shells and CI."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Callable
+from importlib import import_module
+from types import FrameType
+
+PASSED, FAILED, COULD_NOT_RUN = 0, 1, 2
+COMMANDS = {"validate": "evals_app.cli.validate", "evaluate": "evals_app.cli.evaluate"}
+
+
+class CannotRun(Exception):
+    """The command cannot do what it was asked; the sentence says why and what would do."""
+
+
+def run(command: str, arguments: list[str]) -> int:
+    """Run a command as a program of its own, ended by a CI server's SIGTERM as by Ctrl-C."""
+    before = signal.signal(signal.SIGTERM, _interrupt)
+    try:
+        return guarded(command, lambda: _main(command, arguments))
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
+
+
+def _main(command: str, arguments: list[str]) -> int:
+    code: int = import_module(COMMANDS[command]).main(arguments)
+    return code
+
+
+def guarded(command: str, work: Callable[[], int]) -> int:
+    """The exit code of a command: 0 passed, 1 failed, 2 could not run, and never another."""
+    try:
+        code = work()
+        sys.stdout.flush()
+        return code
+    except CannotRun as reason:
+        return _give_up(f"runsight {command}: {reason}")
+    except KeyboardInterrupt:
+        return _give_up(f"runsight {command}: interrupted before it was finished.")
+    except BrokenPipeError:
+        # Nobody reads any more; what is still buffered must not fail the exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        return COULD_NOT_RUN
+    except Exception as error:  # noqa: BLE001 - told to whoever called
+        if os.environ.get("RUNSIGHT_DEBUG"):
+            import traceback
+
+            traceback.print_exc()
+        return _give_up(f"runsight {command}: could not run: {type(error).__name__}: {error}")
+
+
+def _give_up(sentence: str) -> int:
+    sys.stderr.write(f"{sentence}\n")
+    return COULD_NOT_RUN

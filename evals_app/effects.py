@@ -1,0 +1,132 @@
+"""What a version changed, block by block, from the running totals: no run is read again."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from math import log
+from typing import Any
+
+from evals_app.models import BlockStatistics
+from workflows_app import formats
+
+ENOUGH_RUNS = 5
+# Nats: what opens a regression is about eight; a difference of three standard errors is four and a half.
+STRONG, FAIR, WEAK = 12.0, 6.0, 2.0
+METRICS = ("score", "cost", "latency", "tokens")
+SMALL_SPREAD = 1e-9
+
+
+def evidence_word(nats: float) -> str:
+    """How much the evidence says, in a word."""
+    for bar, word in ((STRONG, "strong"), (FAIR, "fair"), (WEAK, "weak")):
+        if nats >= bar:
+            return word
+    return "none"
+
+
+@dataclass(frozen=True)
+class Effect:
+    """One metric of one block under a version and under the version before it."""
+
+    node_id: str
+    metric: str
+    version: int
+    previous: int
+    before: float
+    after: float
+    count_before: int
+    count_after: int
+    evidence: float
+
+    @property
+    def difference(self) -> float:
+        return self.after - self.before
+
+    @property
+    def has_enough(self) -> bool:
+        return min(self.count_before, self.count_after) >= ENOUGH_RUNS
+
+    @property
+    def word(self) -> str:
+        """better, worse, same, or too few runs to say."""
+        if not self.has_enough:
+            return "too few runs"
+        if self.evidence < WEAK:
+            return "same"
+        return formats.change(self.difference, self.metric).verdict
+
+    @property
+    def evidence_word(self) -> str:
+        return evidence_word(self.evidence)
+
+    @property
+    def sentence(self) -> str:
+        """`since version 7: score 0.93 → 0.81, 40 runs each, evidence strong`."""
+        values = f"{formats.metric(self.before, self.metric)} → {formats.metric(self.after, self.metric)}"
+        if self.count_before == self.count_after:
+            runs = f"{self.count_after} run{'' if self.count_after == 1 else 's'} each"
+        else:
+            runs = f"{self.count_before} and {self.count_after} runs"
+        told = f"evidence {self.evidence_word}"
+        if not self.has_enough:
+            told = f"too few runs to say ({min(self.count_before, self.count_after)} of {ENOUGH_RUNS})"
+        elif self.evidence < WEAK:
+            told = "no evidence of change"
+        return f"since version {self.version}: {self.metric} {values}, {runs}, {told}"
+
+
+def effects_of(rows: Iterable[BlockStatistics]) -> dict[int, list[Effect]]:
+    """By version, every block's score under it and before it, the most evident first."""
+    found: dict[int, list[Effect]] = {}
+    blocks = list(rows)
+    for row in blocks:
+        for effect in _of_block(row, "score", len(blocks)):
+            found.setdefault(effect.version, []).append(effect)
+    for effects in found.values():
+        effects.sort(key=lambda one: (one.has_enough, one.evidence, abs(one.difference)), reverse=True)
+    return found
+
+
+def effects_of_version(rows: Iterable[BlockStatistics], version: int) -> dict[str, list[Effect]]:
+    """By block, every metric under a version and before it."""
+    blocks = list(rows)
+    return {
+        row.node_id: [
+            effect
+            for metric in METRICS
+            for effect in _of_block(row, metric, len(blocks))
+            if effect.version == version
+        ]
+        for row in blocks
+    }
+
+
+def _of_block(row: BlockStatistics, metric: str, blocks: int) -> list[Effect]:
+    slices: Mapping[str, Any] = row.slices.get("workflow_version", {})
+    known = sorted((int(version), totals[metric]) for version, totals in slices.items() if metric in totals)
+    return [
+        Effect(
+            row.node_id,
+            metric,
+            version=version,
+            previous=previous,
+            before=before[1],
+            after=after[1],
+            count_before=int(before[0]),
+            count_after=int(after[0]),
+            evidence=max(_nats(before, after) - log(max(blocks, 1)), 0.0),
+        )
+        for (previous, before), (version, after) in itertools.pairwise(known)
+    ]
+
+
+def _nats(before: list[float], after: list[float]) -> float:
+    """Evidence for a difference of two means, each a count, a mean and a sum of squared deviations."""
+    (count, mean, squares), (count_after, mean_after, squares_after) = before, after
+    if min(count, count_after) < 2 or mean == mean_after:
+        return 0.0
+    pooled = (squares + squares_after) / (count + count_after - 2)
+    spread = max(pooled, SMALL_SPREAD * (1 + mean * mean))
+    return float((mean_after - mean) ** 2 / (2 * spread * (1 / count + 1 / count_after)))

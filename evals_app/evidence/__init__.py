@@ -1,0 +1,27 @@
+"""When to say "worse": sequential evidence, per block, that something has lastingly changed."""
+
+from evals_app.evidence.block import BlockEvidence
+from evals_app.evidence.model import (
+    METRICS,
+    REGRESSION_KINDS,
+    Baseline,
+    Change,
+    Level,
+    Observed,
+    Settings,
+    Suspect,
+    Verdict,
+)
+
+__all__ = [
+    "METRICS",
+    "REGRESSION_KINDS",
+    "Baseline",
+    "BlockEvidence",
+    "Change",
+    "Level",
+    "Observed",
+    "Settings",
+    "Suspect",
+    "Verdict",
+]

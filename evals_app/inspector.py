@@ -1,0 +1,235 @@
+"""Everything one node's inspector shows: output, assertions, how it differs from what is usual."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from django.utils import timezone
+from django.utils.safestring import SafeString
+
+from evals_app import charts
+from evals_app.models import Observation
+from evals_app.outputs import Output, read_output
+from evals_app.plans import keys_for
+from workflows_app import formats
+from workflows_app.engine.definition import BaseBlockDef
+from workflows_app.models import Run, RunNode, SoulVersion
+
+HISTORY = 50
+LONGEST_VALUE = 160
+AT_MOST = frozenset({"cost", "latency", "levenshtein"})
+AT_LEAST = frozenset({"bleu", "rouge-n"})
+IN_UNITS = {
+    "cost": formats.cost,
+    "latency": formats.duration,
+    "bleu": formats.score,
+    "rouge-n": formats.score,
+}
+
+
+@dataclass(frozen=True)
+class Assertion:
+    """One grading result beside what was asked."""
+
+    type: str
+    word: str  # passed, failed, error
+    reason: str
+    score: float
+    weight: str
+    expected: str
+    full_value: str
+    measured: str
+    transform: str
+    metric: str
+    fact: str
+
+
+@dataclass(frozen=True)
+class Compared:
+    """One figure of a node beside what is usual."""
+
+    label: str
+    metric: str  # as `formats.metric` knows it
+    value: float
+    change: float | None
+    change_metric: str
+    usual: float | None
+    low: float | None
+    high: float | None
+    history: SafeString
+
+
+class Inspector:
+    """One node of a run; its queries do not grow with anything."""
+
+    def __init__(self, run: Run, node: RunNode) -> None:
+        self.run = run
+        self.node = node
+        definition = run.version.readable_definition
+        self.block: BaseBlockDef | None = definition.blocks.get(node.node_id) if definition else None
+
+    @cached_property
+    def executions(self) -> list[RunNode]:
+        """Every round and attempt of this block in the run."""
+        rows = self.run.nodes.filter(node_id=self.node.node_id)
+        fields = ("run_id", "node_id", "iteration", "attempt", "status", "eval_passed", "eval_results")
+        return list(rows.only(*fields).order_by("iteration", "attempt"))
+
+    @cached_property
+    def is_library_soul(self) -> bool:
+        """Whether the block's soul has a page of its own: a document may bring one under the same name."""
+        versions = SoulVersion.objects.filter(soul__slug=self.node.soul_id, version=self.node.soul_version)
+        return bool(self.node.soul_id) and versions.exists()
+
+    @cached_property
+    def output(self) -> Output:
+        return read_output(self.node.output, self._paths)
+
+    @property
+    def _configs(self) -> Sequence[Mapping[str, Any]]:
+        return (self.block.assertions if self.block else None) or ()
+
+    @property
+    def _paths(self) -> list[str]:
+        found = [str(config.get("transform") or "") for config in self._configs if isinstance(config, dict)]
+        return [path.partition(":")[2].strip() for path in found if path.startswith("json_path:")]
+
+    @cached_property
+    def history(self) -> list[Observation]:
+        """What the block did in the runs before this one, oldest first."""
+        until = self.node.finished_at or timezone.now()
+        rows = Observation.objects.filter(
+            workflow=self.run.workflow_id, node_id=self.node.node_id, at__lt=until
+        )
+        fields = ("score", "cost_usd", "latency_ms", "tokens", "assertions")
+        return list(rows.only(*fields).order_by("-at")[:HISTORY])[::-1]
+
+    @cached_property
+    def assertions(self) -> list[Assertion]:
+        results = (self.node.eval_results or {}).get("assertions", [])
+        keys = keys_for(self.run.version, self.node.node_id)
+        return [self._assertion(one, keys) for one in results]
+
+    def _assertion(self, one: Mapping[str, Any], keys: Sequence[str]) -> Assertion:
+        index = one.get("index", 0)
+        config = self._configs[index] if index < len(self._configs) else {}
+        return shown_assertion(one, config, self._fact(keys[index] if index < len(keys) else ""))
+
+    def _fact(self, key: str) -> str:
+        """How often it passed lately, in words."""
+        seen = [row.assertions[key] for row in self.history if key in row.assertions]
+        return f"{sum(map(bool, seen))} of the last {len(seen)}" if seen else ""
+
+    @property
+    def evaluation_error(self) -> str:
+        return str((self.node.eval_results or {}).get("error") or "")
+
+    @cached_property
+    def compared(self) -> list[Compared]:
+        """Score, cost, latency and tokens beside what is usual."""
+        node, delta = self.node, self.node.delta or {}
+        figures = (
+            ("Score", "score", node.eval_score, delta.get("score_delta"), "score", "score"),
+            ("Cost", "cost", node.cost_usd, delta.get("cost_pct"), "cost_pct", "cost_usd"),
+            ("Latency", "latency", node.latency_ms, delta.get("latency_pct"), "latency_pct", "latency_ms"),
+            ("Tokens", "tokens", node.total_tokens, delta.get("tokens_pct"), "tokens_pct", "tokens"),
+        )
+        return [self._compared(*figure) for figure in figures if figure[2] is not None]
+
+    def _compared(
+        self, label: str, metric: str, value: Any, change: float | None, change_metric: str, column: str
+    ) -> Compared:
+        is_score = metric == "score"
+        delta = self.node.delta or {}
+        past = [getattr(row, column) for row in self.history]
+        usual = delta.get("baseline_score") if is_score else _before(value, change)
+        if usual is None and delta and not any(past):  # nothing has no percentage
+            usual = 0.0 if past else None
+        is_worse = change is not None and formats.change(change, change_metric).verdict == "worse"
+        line = charts.sparkline(
+            [*past, value], metric=metric, width=140, tone="bad" if is_worse else "accent"
+        )
+        return Compared(
+            label,
+            metric,
+            value,
+            change,
+            change_metric,
+            usual,
+            delta.get("low") if is_score else None,
+            delta.get("high") if is_score else None,
+            line if past else SafeString(""),
+        )
+
+    @property
+    def usual_count(self) -> int:
+        return int((self.node.delta or {}).get("baseline_run_count") or 0)
+
+    @property
+    def declared_inputs(self) -> list[tuple[str, str]]:
+        return list((self.block.inputs or {}).items()) if self.block else []
+
+    @property
+    def printed(self) -> str:
+        """What a code block printed."""
+        return str(self.node.details.get("stdout") or "")[:20_000]
+
+    @property
+    def model(self) -> str:
+        words = (self.node.details.get("model"), self.node.details.get("provider"))
+        return " · ".join(str(word) for word in words if word)
+
+
+def _before(value: float, percent: float | None) -> float | None:
+    """What a value was before it changed by so many percent."""
+    return None if percent is None or percent <= -100 else value / (1 + percent / 100)
+
+
+def _shown(value: Any) -> str:
+    if value is None or value == "":
+        return ""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def shown_assertion(one: Mapping[str, Any], config: Mapping[str, Any], fact: str = "") -> Assertion:
+    """A stored grading result beside its entry in the document, as `evals/_assertion.html` prints it."""
+    kind = one["type"].removeprefix("not-")
+    full = _shown(config.get("value"))
+    return Assertion(
+        type=one["type"],
+        word="error" if one["error"] else "passed" if one["passed"] else "failed",
+        reason=one["reason"],
+        score=one["score"],
+        weight=f"{one['weight']:g}",
+        expected=_expected(kind, config, full),
+        full_value=full if len(full) > LONGEST_VALUE else "",
+        measured="" if one["measured"] is None else IN_UNITS.get(kind, _plain)(one["measured"]),
+        transform=str(config.get("transform") or ""),
+        metric=one["metric"] or "",
+        fact=fact,
+    )
+
+
+def _expected(kind: str, config: Mapping[str, Any], value: str) -> str:
+    """What the assertion asked for, short."""
+    threshold = config.get("threshold")
+    if threshold is not None and (kind in AT_MOST or kind in AT_LEAST):
+        limit = IN_UNITS.get(kind, _plain)(threshold) if isinstance(threshold, int | float) else threshold
+        return f"{'at most' if kind in AT_MOST else 'at least'} {limit}"
+    words = config.get("value")
+    if kind == "word-count" and isinstance(words, dict):
+        low, high = words.get("min"), words.get("max")
+        if low is not None and high is not None:
+            return f"{low} to {high} words"
+        return f"at least {low} words" if low is not None else f"at most {high} words"
+    if kind in ("is-json", "contains-json") and value:
+        return "JSON that fits the schema"
+    return value if len(value) <= LONGEST_VALUE else value[:LONGEST_VALUE] + "…"
+
+
+def _plain(number: float) -> str:
+    return f"{number:,.4g}" if isinstance(number, float) and number % 1 else f"{number:,.0f}"

@@ -1,0 +1,116 @@
+"""From evidence to something people are told: once when it begins, and once it is over."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.utils import timezone
+
+from evals_app.evidence import Change
+from evals_app.models import BlockStatistics, Observation, Regression, RegressionState
+from workflows_app import clock, events, formats
+from workflows_app.models import EventName, Run
+from workflows_app.summaries import iso
+
+
+def apply(run: Run, row: BlockStatistics, observation: Observation, change: Change) -> None:
+    """Write what an observation changed: a regression opened, grew, shrank or closed."""
+    unresolved = Regression.objects.unresolved().filter(
+        workflow_id=row.workflow_id, node_id=row.node_id, kind=change.regression_kind
+    )
+    if change.kind == "closed":
+        unresolved.update(state=RegressionState.RESOLVED, resolved_at=clock.now())
+    elif unresolved.update(**_evidence_fields(change)) == 0 and change.kind in ("opened", "strengthened"):
+        # Also what somebody resolved too early: it is told again once its evidence has doubled.
+        _open(run, row, observation, change)
+
+
+def _open(run: Run, row: BlockStatistics, observation: Observation, change: Change) -> None:
+    began = Observation.objects.filter(
+        workflow_id=row.workflow_id, node_id=row.node_id, number=change.since_number
+    ).first()
+    suspect = change.suspected
+    regression = Regression.objects.create(
+        workflow_id=row.workflow_id,
+        node_id=row.node_id,
+        kind=change.regression_kind,
+        since_number=change.since_number,
+        since_run_id=began.run_id if began else None,
+        since_run_number=began.run_number if began else observation.run_number,
+        found_run=run,
+        found_run_number=run.number,
+        found_at=clock.now(),
+        suspected=suspected_versions(suspect) if suspect else None,
+        **_evidence_fields(change),
+    )
+    seq = events.advance(run, add={"regression_count": 1})
+    events.append(run, seq, EventName.REGRESSION_FOUND, **regression_summary(regression, run.workflow.slug))
+
+
+def suspected_versions(suspect: Any) -> dict[str, Any]:
+    """Only what changed is suspected."""
+    workflow = suspect.workflow_version != suspect.previous_workflow_version
+    soul = suspect.soul_version != suspect.previous_soul_version
+    return {
+        "workflow_version": suspect.workflow_version if workflow else None,
+        "soul_version": suspect.soul_version if soul else None,
+    }
+
+
+def _evidence_fields(change: Change) -> dict[str, Any]:
+    # Where the cost is not known the tokens speak for it.
+    unit = {"unit": "tokens"} if change.metric == "tokens" else {}
+    return {
+        "assertion": change.assertion or "",
+        "before": {"count": change.before.count, "mean": change.before.mean, **unit},
+        "after": {"count": change.after.count, "mean": change.after.mean, **unit},
+        "evidence": change.evidence,
+    }
+
+
+def regression_summary(regression: Regression, slug: str) -> dict[str, Any]:
+    """A regression as the API and events show it."""
+    return {
+        "id": str(regression.pk),
+        "workflow": slug,
+        "node_id": regression.node_id,
+        "kind": regression.kind,
+        "assertion": regression.assertion or None,
+        "state": regression.state,
+        "since_run": regression.since_run_number,
+        "found_run": regression.found_run_number,
+        "suspected": regression.suspected,
+        "before": regression.before,
+        "after": regression.after,
+        "evidence": regression.evidence,
+        "found_at": iso(regression.found_at or timezone.now()),
+    }
+
+
+def sentence(regression: Regression, slug: str) -> str:
+    """The sentence that matters, for a person."""
+    before, after = regression.before, regression.after
+    since = f"run #{regression.since_run_number}" if regression.since_run_number else "recently"
+    version = (regression.suspected or {}).get("workflow_version")
+    soul = (regression.suspected or {}).get("soul_version")
+    cause = f"version {version}, " if version else f"soul version {soul}, " if soul else ""
+    label = regression.assertion.partition("#")[0]
+    what = {
+        "assertion_regression": f"`{label}` passed {_share(before)}, now {_share(after)}",
+        "quality_drop": f"score was {before['mean']:.2f}, now {after['mean']:.2f}",
+        "cost_spike": f"cost was {_money(before)}, now {_money(after)}",
+        "latency_spike": f"took {before['mean']:.0f} ms, now {after['mean']:.0f} ms",
+    }[regression.kind]
+    return f"`{regression.node_id}` in {slug}: {what} since {cause}{since}"
+
+
+def _share(level: dict[str, Any]) -> str:
+    return f"{level['mean'] * 100:.0f} %"
+
+
+def _money(level: dict[str, Any]) -> str:
+    if level.get("unit") == "tokens":
+        return f"{level['mean']:,.0f} tokens"
+    # Two costs too small for the lists must still differ here.
+    mean = level["mean"]
+    return f"${mean:.8f}".rstrip("0") if 0 < mean < 0.001 else formats.cost(mean)

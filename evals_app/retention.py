@@ -1,0 +1,83 @@
+"""Old runs go, what they said about their blocks stays: observations, statistics, regressions, pinned runs."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from uuid import UUID
+
+from django.db import transaction
+from django.db.models import QuerySet
+from django.utils import timezone
+
+from evals_app.models import PinnedBaseline
+from workflows_app.models import TERMINAL, IdempotencyKey, Run, RunEvent, RunNode
+
+RUNS_A_BATCH = 200
+# Between batches others get their turn: SQLite has one writer, and its lock is unfair.
+PAUSE_SECONDS = 0.02
+
+
+@dataclass
+class Pruned:
+    """How many rows went."""
+
+    runs: int = 0
+    nodes: int = 0
+    events: int = 0
+    keys: int = 0
+
+
+def prune(keep: timedelta, on_batch: Callable[[Pruned], None] | None = None) -> Pruned:
+    """Delete runs that ended longer ago than `keep`, in short transactions; safe to stop at any time."""
+    before = timezone.now() - keep
+    gone = Pruned()
+    gone.keys = IdempotencyKey.objects.filter(
+        created_at__lt=timezone.now() - IdempotencyKey.KEPT_FOR
+    ).delete()[0]
+    while batch := _oldest(before):
+        _delete(batch, gone)
+        if on_batch is not None:
+            on_batch(gone)
+        time.sleep(PAUSE_SECONDS)
+    return gone
+
+
+def prunable(before: datetime) -> int:
+    """How many runs would go; children go with their parents and are not counted."""
+    return _candidates(before).count()
+
+
+def _candidates(before: datetime) -> QuerySet[Run, UUID]:
+    """Runs that are over, acted on, and nobody's yardstick."""
+    pinned = PinnedBaseline.objects.exclude(run=None).values("run")
+    return (
+        Run.objects.filter(
+            created_at__lt=before, finished_at__lt=before, status__in=TERMINAL, parent_run=None
+        )
+        .exclude(observed_at=None)
+        .exclude(pk__in=pinned)
+        .order_by("created_at")
+        .values_list("pk", flat=True)
+    )
+
+
+def _oldest(before: datetime) -> list[UUID]:
+    """The next batch, each run with its children."""
+    found = level = list(_candidates(before)[:RUNS_A_BATCH])
+    while level:
+        level = list(Run.objects.filter(parent_run__in=level).values_list("pk", flat=True))
+        found = found + level
+    return found
+
+
+@transaction.atomic
+def _delete(batch: list[UUID], gone: Pruned) -> None:
+    # Events and nodes are many and nothing but their run points to them: no need to load them first.
+    events, nodes = RunEvent.objects.filter(run__in=batch), RunNode.objects.filter(run__in=batch)
+    gone.events += events._raw_delete(events.db)
+    RunNode.objects.filter(child_run__in=batch).update(child_run=None)
+    gone.nodes += nodes._raw_delete(nodes.db)
+    gone.runs += Run.objects.filter(pk__in=batch).delete()[1].get(Run._meta.label, 0)

@@ -1,0 +1,183 @@
+"""The blocks of a run as its page shows them: rows in the order they run, and the graph."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+from django.urls import reverse
+from django.utils.safestring import SafeString
+
+from workflows_app.engine.definition import DispatchBlockDef, WorkflowDefinition
+from workflows_app.engine.graph import Graph
+from workflows_app.graph import GraphNode, definition_graph, graph_svg, layout
+from workflows_app.models import NodeStatus, Run, RunNode
+
+# Everything a row prints; texts may be a megabyte each and are read for one node only.
+ROW_FIELDS = (
+    "run_id", "node_id", "block_type", "iteration", "attempt", "status", "cost_usd", "tokens", "latency_ms",
+    "soul_id", "exit_handle", "details", "started_at", "eval_score", "eval_passed", "eval_results", "delta",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class BlockRow:
+    """One block of the run: its last execution, or that there is none yet."""
+
+    run: Run
+    block_id: str
+    kind: str
+    depth: int
+    executions: tuple[RunNode, ...]
+    loop: str = ""  # the loop around it
+    is_under_way: bool = False  # something inside it has begun
+
+    @property
+    def node(self) -> RunNode | None:
+        return self.executions[-1] if self.executions else None
+
+    @property
+    def anchor(self) -> str:
+        return f"block-{self.block_id}"
+
+    @property
+    def url(self) -> str:
+        return reverse("run-node", args=(self.run.pk, self.node.pk)) if self.node else ""
+
+    @property
+    def status(self) -> str:
+        if self.node:
+            return self.node.status
+        if self.run.is_terminal:
+            return NodeStatus.SKIPPED
+        return NodeStatus.RUNNING if self.is_under_way else NodeStatus.PENDING
+
+    @property
+    def shown(self) -> str:
+        """The word that colours it: a block that ran but did not pass is not shown as good."""
+        if self.node and self.node.eval_passed is False:
+            return self.node.verdict
+        return self.status
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        return self.node.assertion_words if self.node else ()
+
+    @property
+    def is_graded(self) -> bool:
+        return self.node is not None and self.node.eval_passed is not None
+
+    @property
+    def needs_attention(self) -> bool:
+        return self.node is not None and (
+            self.node.eval_passed is False or self.node.status == NodeStatus.FAILED
+        )
+
+    @property
+    def about(self) -> str:
+        """The small line under the name."""
+        if self.node is None:
+            return self.kind
+        words = [self.kind, str(self.node.details.get("model") or "")]
+        rounds = self.node.iteration
+        words.append(f"round {rounds}" if rounds > 1 else "")
+        words.append(f"attempt {self.node.attempt}" if self.node.attempt > 1 else "")
+        words.append(f"took “{self.node.exit_handle}”" if self.node.exit_handle else "")
+        return " · ".join(word for word in words if word)
+
+    @property
+    def score_delta(self) -> float | None:
+        return (self.node.delta or {}).get("score_delta") if self.node else None
+
+    @property
+    def tally(self) -> str:
+        """The dots in words."""
+        if not self.words:
+            return ""
+        return f"{self.words.count('passed')} of {len(self.words)} assertions passed"
+
+
+class RunBlocks:
+    """All blocks of one run; two queries whatever their number."""
+
+    def __init__(self, run: Run) -> None:
+        self.run = run
+        self.definition = run.version.readable_definition
+        self.nodes: list[RunNode] = list(run.nodes.only(*ROW_FIELDS).order_by("id"))
+
+    @cached_property
+    def by_block(self) -> Mapping[str, tuple[RunNode, ...]]:
+        found: dict[str, list[RunNode]] = {}
+        for node in sorted(self.nodes, key=lambda one: (one.iteration, one.attempt)):
+            found.setdefault(node.node_id, []).append(node)
+        return {name: tuple(nodes) for name, nodes in found.items()}
+
+    @cached_property
+    def rows(self) -> list[BlockRow]:
+        rows = [self._row(name, kind, depth) for name, kind, depth in blocks_in_order(self.definition)]
+        known = {row.block_id for row in rows}
+        return rows + [
+            self._row(name, nodes[-1].block_type, 0)
+            for name, nodes in self.by_block.items()
+            if name not in known
+        ]
+
+    def _row(self, block_id: str, kind: str, depth: int) -> BlockRow:
+        loops = self.definition.inner_blocks if self.definition else {}
+        is_under_way = any(loops.get(name) == block_id for name in self.by_block)
+        nodes = self.by_block.get(block_id, ())
+        return BlockRow(self.run, block_id, kind, depth, nodes, loops.get(block_id, ""), is_under_way)
+
+    @cached_property
+    def graph(self) -> SafeString | None:
+        if self.definition is None:
+            return None
+        rows = {row.block_id: row for row in self.rows}
+
+        def dress(node: GraphNode) -> GraphNode:
+            row = rows[node.id]
+            score = row.node.eval_score if row.node else None
+            return replace(node, status=row.shown, score=score, dots=row.words, href=f"#{row.anchor}")
+
+        title = f"{self.run.workflow.slug} #{self.run.number}"
+        return graph_svg(layout(*definition_graph(self.definition, dress)), title=title)
+
+    @property
+    def first_to_look_at(self) -> BlockRow | None:
+        """What the inspector shows when nobody chose: the first bad block, else the last that has an output."""
+        begun = [row for row in self.rows if row.node and row.status != NodeStatus.SKIPPED]
+        bad = [row for row in begun if row.needs_attention]
+        return bad[0] if bad else begun[-1] if begun else None
+
+    @property
+    def done(self) -> int:
+        return sum(row.status not in (NodeStatus.PENDING, NodeStatus.RUNNING) for row in self.rows)
+
+
+def blocks_in_order(definition: WorkflowDefinition | None) -> Iterable[tuple[str, str, int]]:
+    """Every block with its kind and depth, as they run: sources first, a loop's inside after it."""
+    if definition is None:
+        return
+    graph = Graph(definition)
+    waiting = {block_id: len(graph.incoming[block_id]) for block_id in graph.top}
+    ready = [block_id for block_id in graph.top if not waiting[block_id]]
+    for block_id in ready:
+        yield from _with_inside(definition, graph, block_id, 0)
+        for link in graph.outgoing[block_id]:
+            waiting[link.target] -= 1
+            if not waiting[link.target]:
+                ready.append(link.target)
+
+
+def _with_inside(
+    definition: WorkflowDefinition, graph: Graph, block_id: str, depth: int
+) -> Iterable[tuple[str, str, int]]:
+    block: Any = definition.blocks[block_id]
+    yield block_id, block.type, depth
+    if isinstance(block, DispatchBlockDef):
+        for branch in block.branches:
+            yield f"{block_id}.{branch.id}", block.type, depth + 1
+    for inner in graph.inside(block_id):
+        yield from _with_inside(definition, graph, inner, depth + 1)

@@ -1,0 +1,205 @@
+"""Which runs a list shows, in which order, and how to page through a million of them."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from django import forms
+from django.db.models import OuterRef, Q, Subquery
+from django.utils import timezone
+
+from workflows_app import formats
+from workflows_app.models import Run, RunQuerySet, RunStatus, Source, Workflow, WorkflowVersion
+
+PAGE_SIZE = 50
+CHUNK = 1000
+MOST_SUGGESTIONS = 200
+FEW = 2000  # rows that are sorted in no time
+
+# The name in the address, and the column: each has an index that ends in the id.
+SORTS = {"score": "eval_score", "cost": "cost_usd", "duration": "duration_ms", "started": "created_at"}
+NEWEST_FIRST = "-started"
+
+
+def _choices(nothing: str, words: list[str]) -> list[tuple[str, str]]:
+    return [("", nothing), *((word, word.capitalize()) for word in words)]
+
+
+class RunFilter(forms.Form):
+    """The filters of a list of runs, from the address."""
+
+    workflow = forms.CharField(required=False, max_length=200)
+    status = forms.ChoiceField(required=False, choices=_choices("Any status", list(RunStatus.values)))
+    verdict = forms.ChoiceField(
+        required=False, choices=[("", "Any verdict"), *((w, t[0]) for w, t in formats.VERDICTS.items())]
+    )
+    source = forms.ChoiceField(required=False, choices=_choices("Any source", list(Source.values)))
+    version = forms.IntegerField(required=False, min_value=1, max_value=2**31 - 1)
+    number = forms.CharField(required=False, max_length=12)
+    since = forms.DateField(required=False)
+    until = forms.DateField(required=False)
+    error = forms.CharField(required=False, max_length=200)
+
+    def clean_number(self) -> int | None:
+        """`42` and `#42` are the same run."""
+        text = self.cleaned_data["number"].strip().lstrip("#")
+        if not text:
+            return None
+        if not text.isdecimal() or int(text) > 2**31 - 1:
+            raise forms.ValidationError(f"“{text}” is not the number of a run; give one such as 42.")
+        return int(text)
+
+    @property
+    def is_active(self) -> bool:
+        """Whether anything is left out."""
+        return any(self.data.get(name) for name in self.fields)
+
+    def apply(self, runs: RunQuerySet) -> RunQuerySet:
+        """The runs that pass; a filter that was not understood leaves nothing, and the form says why."""
+        if not self.is_valid():
+            return runs.none()
+        wanted = self.cleaned_data
+        if wanted["workflow"]:
+            # Looked up first: with one number instead of a subquery the index also gives the order.
+            found = Workflow.objects.filter(slug=wanted["workflow"]).values_list("pk", flat=True).first()
+            runs = runs.filter(workflow=found) if found else runs.none()
+        for name in ("status", "source"):
+            if wanted[name]:
+                runs = runs.filter(**{name: wanted[name]})
+        if wanted["verdict"]:
+            runs = runs.with_verdict(wanted["verdict"])
+        if wanted["version"]:
+            runs = _of_version(runs, wanted["version"], wanted["workflow"])
+        if wanted["number"] is not None:
+            # Through the workflows, because numbers are indexed per workflow.
+            runs = runs.filter(number=wanted["number"], workflow__in=Workflow.objects.values("pk"))
+        if wanted["error"]:
+            runs = runs.with_error_text(wanted["error"])
+        return _between(runs, wanted["since"], wanted["until"])
+
+
+def _of_version(runs: RunQuerySet, number: int, workflow: str) -> RunQuerySet:
+    versions = WorkflowVersion.objects.filter(number=number)
+    if workflow:
+        found = versions.filter(workflow__slug=workflow).values_list("pk", flat=True).first()
+        return runs.filter(version=found) if found else runs.none()
+    of_any = Run.objects.filter(version__in=versions.values("pk"))
+    if of_any.order_by().values("pk")[:FEW].count() < FEW:
+        return runs.filter(version__in=versions.values("pk"))
+    # Many workflows have such a version: walk along the order and look at each, instead of sorting them all.
+    # A scalar, because a database may turn anything else into the join that has to be sorted.
+    its_number = WorkflowVersion.objects.filter(pk=OuterRef("version")).values("number")
+    return runs.alias(its_number=Subquery(its_number)).filter(its_number=number)
+
+
+def _between(runs: RunQuerySet, since: dt.date | None, until: dt.date | None) -> RunQuerySet:
+    if since:
+        runs = runs.filter(created_at__gte=_midnight(since))
+    if until:
+        runs = runs.filter(created_at__lt=_midnight(until) + dt.timedelta(days=1))
+    return runs
+
+
+def _midnight(day: dt.date) -> dt.datetime:
+    return dt.datetime.combine(day, dt.time(), tzinfo=timezone.get_default_timezone())
+
+
+@dataclass(frozen=True)
+class Order:
+    """A sort: the column, its direction, and the word for it in the address."""
+
+    name: str
+
+    @classmethod
+    def of(cls, text: str) -> Order:
+        """The order an address asks for; the newest first if it asks for none that there is."""
+        return cls(text if text.removeprefix("-") in SORTS else NEWEST_FIRST)
+
+    @property
+    def key(self) -> str:
+        return self.name.removeprefix("-")
+
+    @property
+    def column(self) -> str:
+        return SORTS[self.key]
+
+    @property
+    def is_descending(self) -> bool:
+        return self.name.startswith("-")
+
+    def rows(self, runs: RunQuerySet, *, backward: bool = False) -> RunQuerySet:
+        """The runs in this order. By a figure only those that are finished and have it: the others have no place."""
+        sign = "-" if self.is_descending != backward else ""
+        if self.column != "created_at":
+            runs = runs.filter(**dict.fromkeys((f"{self.column}__isnull", "duration_ms__isnull"), False))
+        return runs.order_by(f"{sign}{self.column}", f"{sign}id")
+
+    def beyond(self, cursor: str, *, backward: bool) -> Q | None:
+        """What lies beyond a row, in a shape that an index can follow; None for a cursor nobody gave out."""
+        text, _, row = cursor.rpartition("~")
+        try:
+            key = UUID(row)
+            value: Any = float(text) if self.column != "created_at" else dt.datetime.fromisoformat(text)
+        except ValueError:
+            return None
+        if isinstance(value, dt.datetime) and value.tzinfo is None:
+            return None
+        way = "lt" if self.is_descending != backward else "gt"
+        further = Q(**{f"{self.column}__{way}": value}) | Q(**{f"id__{way}": key})
+        return Q(**{f"{self.column}__{way}e": value}) & further
+
+    def cursor(self, run: Run) -> str:
+        """Where a row stands; rows that come or go meanwhile do not move it."""
+        value = getattr(run, self.column)
+        return f"{value.isoformat() if isinstance(value, dt.datetime) else repr(value)}~{run.pk.hex}"
+
+
+@dataclass(frozen=True)
+class Page:
+    """Some rows, and the cursors that lead on and back."""
+
+    runs: list[Run]
+    earlier: str = ""  # cursor for `before`: towards the first page
+    later: str = ""  # cursor for `after`
+
+
+def page_of(runs: RunQuerySet, order: Order, *, after: str = "", before: str = "") -> Page:
+    """One page beyond a cursor; costs the same on the first page and the ten-thousandth."""
+    backward = bool(before)
+    condition = order.beyond(before or after, backward=backward) if before or after else None
+    rows = order.rows(runs, backward=backward)
+    found = list((rows.filter(condition) if condition is not None else rows)[: PAGE_SIZE + 1])
+    has_more = len(found) > PAGE_SIZE
+    found = found[:PAGE_SIZE]
+    if backward:
+        found.reverse()
+    if not found:
+        return Page([])
+    has_earlier = has_more if backward else condition is not None
+    has_later = True if backward else has_more
+    return Page(
+        found,
+        earlier=order.cursor(found[0]) if has_earlier else "",
+        later=order.cursor(found[-1]) if has_later else "",
+    )
+
+
+def chunks_of(runs: RunQuerySet, order: Order) -> Iterator[list[Run]]:
+    """All rows in order, some at a time: each its own query, so that a slow reader holds nothing open."""
+    rows = order.rows(runs)
+    found = list(rows[:CHUNK])
+    while found:
+        yield found
+        if len(found) < CHUNK:
+            return
+        beyond = order.beyond(order.cursor(found[-1]), backward=False)
+        found = list(rows.filter(beyond)[:CHUNK]) if beyond is not None else []
+
+
+def workflow_suggestions() -> list[str]:
+    """Names for the workflow filter."""
+    return list(Workflow.objects.order_by("slug").values_list("slug", flat=True)[:MOST_SUGGESTIONS])

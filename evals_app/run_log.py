@@ -1,0 +1,70 @@
+"""A run's history as lines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from workflows_app import formats
+from workflows_app.models import EventName, Run, RunEvent
+
+
+@dataclass(frozen=True)
+class LogLine:
+    """One event: its number, how long after the start, what happened."""
+
+    seq: int
+    after: str
+    text: str
+    tone: str = ""
+
+
+def log_lines(run: Run, events: Iterable[RunEvent]) -> list[LogLine]:
+    """The history in words."""
+    start = run.started_at or run.created_at
+    return [
+        LogLine(
+            event.seq,
+            formats.duration(max((event.at - start).total_seconds() * 1000, 0)),
+            *_told(event.event, event.data),
+        )
+        for event in events
+    ]
+
+
+def _told(event: str, data: dict[str, Any]) -> tuple[str, str]:
+    name = _node_name(data)
+    match event:
+        case EventName.NODE_COMPLETED:
+            return f"{name} completed in {formats.duration(data.get('latency_ms'))}", ""
+        case EventName.NODE_FAILED:
+            again = ", will be tried again" if data.get("will_retry") else ""
+            return f"{name} failed: {(data.get('error') or {}).get('message', '')}{again}", "bad"
+        case EventName.NODE_EVAL_COMPLETE:
+            return _graded(name, data)
+        case EventName.REGRESSION_FOUND:
+            return f"regression found: {data.get('kind')} of {data.get('node_id')}", "bad"
+        case EventName.NODE_STARTED:
+            return f"{name} started", ""
+        case EventName.RUN_FAILED:
+            return "run failed", "bad"
+    return event.replace("_", " "), ""
+
+
+def _node_name(data: dict[str, Any]) -> str:
+    words = str(data.get("node_id", ""))
+    if data.get("iteration", 1) > 1:
+        words += f" (round {data['iteration']})"
+    if data.get("attempt", 1) > 1:
+        words += f" (attempt {data['attempt']})"
+    return words
+
+
+def _graded(name: str, data: dict[str, Any]) -> tuple[str, str]:
+    results = data.get("assertions") or []
+    bad = [one["type"] for one in results if not one["passed"]]
+    words = f"{name} scored {formats.score(data.get('eval_score'))}"
+    if data.get("error"):
+        return f"{name} could not be evaluated: {data['error']}", "warn"
+    return (f"{words}; not passed: {', '.join(bad)}", "bad") if bad else (words, "")

@@ -1,0 +1,1 @@
+"""How what evals_app knows looks in the API."""

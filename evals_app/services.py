@@ -1,0 +1,385 @@
+"""Evaluating nodes, observing finished runs, and what people do about regressions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+import structlog
+from django.db import transaction
+from django.utils import timezone
+
+from evals_app import regressions, statistics
+from evals_app.assertions import AssertionContext, AssertionsResult
+from evals_app.baselines import Measured, baseline_of, delta_of
+from evals_app.models import (
+    BlockStatistics,
+    Observation,
+    PinnedBaseline,
+    Regression,
+    RegressionState,
+)
+from evals_app.plans import BlockPlan, plan_for
+from workflows_app import clock, events, rows
+from workflows_app.metrics import EVALUATION
+from workflows_app.models import (
+    TERMINAL,
+    Environment,
+    EventName,
+    NodeStatus,
+    Run,
+    RunNode,
+    RunStatus,
+    Source,
+    Workflow,
+    WorkflowVersion,
+)
+from workflows_app.services import Refused, audit, node_facts, verdict_of
+
+if TYPE_CHECKING:
+    from django.contrib.auth.models import AbstractBaseUser
+
+log = structlog.get_logger("runsight.evals")
+
+
+# One node
+
+
+def evaluate_node(node: RunNode) -> bool:
+    """Grade a finished node and compare it with its baseline; False if that was done before."""
+    run = node.run
+    plan = plan_for(run.version, node.node_id)
+    fields = grade(node, plan)
+    measured = Measured.of(node, fields["eval_score"])
+    fields["delta"] = delta_of(measured, baseline_of(run.workflow_id, node.node_id))
+    return _write_evaluation(node, fields, has_assertions=plan is not None)
+
+
+def record_broken_evaluation(node: RunNode, error: Exception) -> None:
+    """The evaluator itself broke: say so where people look; never a pass, never the end of the run."""
+    fields = broken(f"The evaluation broke: {type(error).__name__}: {error}") | {"delta": None}
+    _write_evaluation(node, fields, has_assertions=True)
+
+
+def grade(node: RunNode, plan: BlockPlan | None) -> dict[str, Any]:
+    """The eval fields of a node, nothing written; all None without assertions."""
+    if plan is None:
+        return {"eval_score": None, "eval_passed": None, "eval_results": None}
+    try:
+        with EVALUATION.time():
+            result = plan.assertions.run(context_of(node))
+    except Exception as error:
+        log.exception("evaluation broke", node=node.pk)
+        return broken(f"The evaluation broke: {type(error).__name__}: {error}")
+    return {
+        "eval_score": result.aggregate_score,
+        "eval_passed": result.passed(),
+        "eval_results": results_of(result),
+    }
+
+
+def broken(reason: str) -> dict[str, Any]:
+    return {
+        "eval_score": None,
+        "eval_passed": False,
+        "eval_results": {"assertions": [], "named_scores": {}, "error": reason},
+    }
+
+
+def results_of(result: AssertionsResult) -> dict[str, Any]:
+    """`eval_results` as it is stored."""
+    told = result.to_dict()
+    return {"assertions": told["assertions"], "named_scores": told["named_scores"], "error": None}
+
+
+def context_of(node: RunNode) -> AssertionContext:
+    """What the assertions of a node may look at."""
+    run = node.run
+    return AssertionContext(
+        output=node.output,
+        prompt=node.prompt,
+        prompt_hash=node.prompt_hash,
+        soul_id=node.soul_id,
+        soul_version=node.soul_version,
+        block_id=node.node_id,
+        block_type=node.block_type,
+        cost_usd=node.cost_usd,
+        total_tokens=node.total_tokens,
+        latency_ms=node.latency_ms,
+        variables=run.inputs,
+        run_id=str(run.pk),
+        workflow_id=run.workflow.slug,
+    )
+
+
+def tally(results: dict[str, Any] | None) -> dict[str, int]:
+    """How many assertions passed, failed, or could not be checked."""
+    counts = {"assertions_passed": 0, "assertions_failed": 0, "assertions_error": 0}
+    if results is None:
+        return counts
+    for one in results["assertions"]:
+        verdict = "error" if one["error"] else "passed" if one["passed"] else "failed"
+        counts[f"assertions_{verdict}"] += 1
+    if results["error"]:
+        counts["assertions_error"] += 1
+    return counts
+
+
+def eval_event(node: RunNode, fields: dict[str, Any]) -> dict[str, Any]:
+    """The data of `node_eval_complete`."""
+    results = fields["eval_results"]
+    return {
+        **node_facts(node),
+        "eval_score": fields["eval_score"],
+        "passed": fields["eval_passed"],
+        "assertions": results["assertions"],
+        "named_scores": results["named_scores"],
+        "error": results["error"],
+        "delta": fields["delta"],
+    }
+
+
+@transaction.atomic
+def _write_evaluation(node: RunNode, fields: dict[str, Any], *, has_assertions: bool) -> bool:
+    for name, value in fields.items():
+        setattr(node, name, value)
+    node.evaluated_at = clock.now()
+    if not rows.update(node, (*fields, "evaluated_at"), only_if_null="evaluated_at"):
+        node.refresh_from_db(fields=[*fields, "evaluated_at"])
+        return False
+    if has_assertions:
+        seq = events.advance(node.run, add=tally(fields["eval_results"]))
+        events.append(node.run, seq, EventName.NODE_EVAL_COMPLETE, **eval_event(node, fields))
+        _refresh_terminal_run(node.run)
+    return True
+
+
+def _refresh_terminal_run(run: Run) -> None:
+    """A node graded after its run ended (its process had died) still counts in the run's verdict."""
+    if run.status in TERMINAL:
+        score, passed = verdict_of(run)
+        Run.objects.filter(pk=run.pk).update(eval_score=score, eval_passed=passed)
+
+
+# One run
+
+
+def counts_as_normal(run: Run) -> bool:
+    """Whether a run feeds baselines: completed, in production, and not an eval."""
+    return (
+        run.status == RunStatus.COMPLETED
+        and run.environment == Environment.PRODUCTION
+        and run.source != Source.EVAL
+    )
+
+
+@transaction.atomic
+def observe_run(run: Run, finished: Iterable[RunNode] | None = None) -> bool:
+    """Let a finished run speak about each of its blocks, once; False if it has.
+
+    `finished` are its completed nodes in the order of their iterations, where the caller has them at hand.
+    """
+    if run.observed_at is not None:
+        return False
+    moment = clock.now()
+    claimed = Run.objects.filter(pk=run.pk, observed_at=None, status__in=TERMINAL).update(observed_at=moment)
+    if not claimed:
+        return False
+    run.observed_at = moment
+    if not counts_as_normal(run):
+        return False
+    if finished is None:
+        done = run.nodes.filter(status=NodeStatus.COMPLETED)
+        finished = done.order_by("iteration", "attempt").defer("output", "prompt")
+    nodes = last_rounds(finished)
+    if not nodes:
+        return False
+    settings = statistics.evidence_settings(run.version.definition.evidence)
+    blocks = lock_statistics(run.workflow, nodes)
+    observations = []
+    # In key order: two runs that end together never wait for each other in a ring.
+    for node_id, row in blocks.items():
+        observation = _observation(run, nodes[node_id], row.count + 1)
+        observations.append((observation, row, statistics.take(row, observation, settings)))
+    rows.update_many(list(blocks.values()), statistics.MOVED_FIELDS)
+    rows.insert_many([observation for observation, _, _ in observations])
+    for observation, row, changes in observations:
+        for change in changes:
+            regressions.apply(run, row, observation, change)
+    return True
+
+
+def last_rounds(nodes: Iterable[RunNode]) -> dict[str, RunNode]:
+    """The last execution of each block; a dispatch's branches speak through the block itself."""
+    return {node.node_id: node for node in nodes if "." not in node.node_id}
+
+
+def lock_statistics(workflow: Workflow, node_ids: Iterable[str]) -> dict[str, BlockStatistics]:
+    """The statistics rows of these blocks, made if missing, locked in key order."""
+    wanted = sorted(node_ids)
+    rows_of_blocks = BlockStatistics.objects.filter(workflow=workflow, node_id__in=wanted)
+    known = set(rows_of_blocks.values_list("node_id", flat=True))
+    missing = [BlockStatistics(workflow=workflow, node_id=name) for name in wanted if name not in known]
+    if missing:  # before any row is locked: a new row may come before a locked one in key order
+        BlockStatistics.objects.bulk_create(missing, ignore_conflicts=True)
+    return {row.node_id: row for row in rows_of_blocks.select_for_update().order_by("node_id")}
+
+
+def _observation(run: Run, node: RunNode, number: int) -> Observation:
+    results = node.eval_results or {"assertions": [], "named_scores": {}}
+    return Observation(
+        workflow_id=run.workflow_id,
+        node_id=node.node_id,
+        number=number,
+        run=run,
+        run_number=run.number,
+        at=node.finished_at or run.finished_at or clock.now(),
+        score=node.eval_score,
+        passed=node.eval_passed,
+        cost_usd=node.cost_usd,
+        latency_ms=node.latency_ms,
+        tokens=node.total_tokens,
+        workflow_version=run.version.number,
+        soul_version=node.soul_version,
+        assertions=_verdict_by_key(run.version, node.node_id, results["assertions"]),
+        named_scores=results["named_scores"],
+    )
+
+
+def _verdict_by_key(
+    version: WorkflowVersion, node_id: str, assertions: list[dict[str, Any]]
+) -> dict[str, bool]:
+    plan = plan_for(version, node_id)
+    verdicts: dict[str, bool] = {}
+    if plan is not None:
+        for one in assertions:
+            key = plan.keys[one["index"]]
+            verdicts[key] = verdicts.get(key, True) and bool(one["passed"])
+    return verdicts
+
+
+# Rebuilding
+
+
+@transaction.atomic
+def rebuild_statistics(workflow: Workflow) -> int:
+    """Make a workflow's statistics anew from its observations alone; the number of observations read."""
+    settings = {
+        version.number: statistics.evidence_settings(version.definition.evidence)
+        for version in workflow.versions.select_related("workflow")
+    }
+    names = Observation.objects.filter(workflow=workflow).values_list("node_id", flat=True).distinct()
+    read = 0
+    for row in lock_statistics(workflow, names).values():
+        row.count, row.state, row.slices, row.baseline, row.verdicts = 0, {}, {}, {}, {}
+        for observation in row_observations(row).iterator(chunk_size=500):
+            statistics.take(row, observation, settings[observation.workflow_version])
+            read += 1
+        row.save()
+    return read
+
+
+def row_observations(row: BlockStatistics) -> Any:
+    return Observation.objects.filter(workflow_id=row.workflow_id, node_id=row.node_id).order_by("number")
+
+
+# What people do
+
+
+@transaction.atomic
+def pin_baseline(
+    workflow: Workflow,
+    *,
+    run: Run | None = None,
+    version: WorkflowVersion | None = None,
+    user: AbstractBaseUser | None = None,
+) -> None:
+    """Compare with one run or version instead of the last hundred; with neither, go back to those."""
+    PinnedBaseline.objects.filter(workflow=workflow).delete()
+    if run is not None or version is not None:
+        PinnedBaseline.objects.create(
+            workflow=workflow, run=run, version=version, pinned_by_id=user.pk if user else None
+        )
+    names = BlockStatistics.objects.filter(workflow=workflow).values_list("node_id", flat=True)
+    for row in lock_statistics(workflow, names).values():
+        row.pinned = _pinned(row, run, version)
+        row.save(update_fields=["pinned"])
+    audit(
+        user,
+        "baseline.pin" if run or version else "baseline.unpin",
+        workflow.slug,
+        run=run.number if run else None,
+        version=version.number if version else None,
+    )
+
+
+def pin_problem(workflow: Workflow, run: Run | None, version: WorkflowVersion | None) -> str | None:
+    """Why a run or version cannot be pinned: nothing was observed of it, so there is nothing to compare with."""
+    if run is not None and not Observation.objects.filter(workflow=workflow, run=run).exists():
+        return f"Run #{run.number} says nothing about what is normal; pin a completed production run."
+    if version is not None:
+        slices = BlockStatistics.objects.filter(workflow=workflow).values_list("slices", flat=True)
+        if not any(str(version.number) in found.get("workflow_version", {}) for found in slices):
+            return f"Version {version.number} has no completed production run yet; run it first."
+    return None
+
+
+def _pinned(row: BlockStatistics, run: Run | None, version: WorkflowVersion | None) -> dict[str, Any] | None:
+    if version is not None:
+        found = row.slices.get("workflow_version", {}).get(str(version.number))
+        return statistics.slice_baseline(found) if found else None
+    if run is None:
+        return None
+    observation = row_observations(row).filter(run=run).first()
+    if observation is None:
+        return None
+    values = {
+        "score": observation.score,
+        "cost": observation.cost_usd,
+        "latency": observation.latency_ms,
+        "tokens": observation.tokens,
+    }
+    return {
+        name: {"count": 1, "mean": value, "low": None, "high": None}
+        for name, value in values.items()
+        if value is not None
+    }
+
+
+@transaction.atomic
+def acknowledge_regression(regression: Regression, user: AbstractBaseUser | None) -> Regression:
+    """Somebody has seen it; it stays until the block is back or it is resolved."""
+    moved = Regression.objects.filter(pk=regression.pk, state=RegressionState.OPEN).update(
+        state=RegressionState.ACKNOWLEDGED,
+        acknowledged_by_id=user.pk if user else None,
+        acknowledged_at=timezone.now(),
+    )
+    return _handled(regression, moved, user, "acknowledge", RegressionState.ACKNOWLEDGED)
+
+
+@transaction.atomic
+def resolve_regression(regression: Regression, user: AbstractBaseUser | None) -> Regression:
+    """Somebody says it is over."""
+    moved = (
+        Regression.objects.filter(pk=regression.pk)
+        .exclude(state=RegressionState.RESOLVED)
+        .update(
+            state=RegressionState.RESOLVED,
+            resolved_by_id=user.pk if user else None,
+            resolved_at=timezone.now(),
+        )
+    )
+    return _handled(regression, moved, user, "resolve", RegressionState.RESOLVED)
+
+
+def _handled(
+    regression: Regression, moved: int, user: AbstractBaseUser | None, verb: str, wanted: str
+) -> Regression:
+    regression.refresh_from_db()
+    if moved:
+        audit(
+            user, f"regression.{verb}", f"{regression.workflow.slug}/{regression.node_id} {regression.kind}"
+        )
+    elif regression.state != wanted:
+        raise Refused("conflict", f"This regression is already {regression.state}.")
+    return regression

@@ -1,0 +1,372 @@
+"""Suites of eval cases with a database: running them, keeping what they said, and reading it.
+
+For pages and API:
+
+    start_suite(workflow, user) -> EvalSuiteRun            # at once; goes on in the background
+    run_suite(workflow, user) -> EvalSuiteRun              # here and now, to the end
+    cases_of(workflow) -> tuple[EvalCase, ...]             # of the current version
+    overview() -> list[SuiteOverview]                      # every workflow with cases or history, newest first
+    case_histories(workflow, limit=30) -> list[CaseHistory]   # a strip of marks for each case, oldest mark first
+    compare_suites(before, after) -> list[CaseChange]      # flips first
+    previous_of(suite_run) -> EvalSuiteRun | None          # what to compare with
+
+`EvalSuiteRun.results` are the cases in the order written; `EvalCaseResult.details` is the case as the
+JSON report tells it (attempts, blocks, assertions), `EvalCaseResult.run` the run that shows why.
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+import structlog
+from django.conf import settings
+from django.db import connection, transaction
+
+from evals_app.cases import (
+    CaseChange,
+    CaseResult,
+    CaseVerdict,
+    Document,
+    Evaluation,
+    SuiteOptions,
+    SuiteResult,
+    read_document,
+)
+from evals_app.cases import compare as compare_verdicts
+from evals_app.cases.results import PASSED, Attempt
+from evals_app.cases.suite import OnCase
+from evals_app.ingest import ingest
+from evals_app.installation import surroundings_of
+from evals_app.models import EvalCaseResult, EvalStatus, EvalSuiteRun
+from workflows_app import clock, credentials
+from workflows_app.engine.definition import EvalCase, EvalSuite, InvalidDocument, WorkflowDefinition
+from workflows_app.models import Run, RunStatus, Source, Workflow, WorkflowVersion
+from workflows_app.services import Refused, audit
+
+if TYPE_CHECKING:
+    from django.contrib.auth.models import AbstractBaseUser
+
+log = structlog.get_logger("runsight.suites")
+
+SILENT_FOR = timedelta(hours=1)  # after which a suite run is taken to have died with its process
+MARKS_SHOWN = 30
+
+
+# Running
+
+
+def run_suite(
+    workflow: Workflow,
+    user: AbstractBaseUser | None = None,
+    *,
+    version: WorkflowVersion | None = None,
+    origin: str = "web",
+    options: SuiteOptions | None = None,
+) -> EvalSuiteRun:
+    """Evaluate every case here and now, and keep what they said."""
+    suite_run = begin(workflow, user, version=version, origin=origin)
+    execute_suite(suite_run, Evaluation(options or SuiteOptions()))
+    return suite_run
+
+
+def start_suite(
+    workflow: Workflow, user: AbstractBaseUser | None = None, *, origin: str = "web"
+) -> EvalSuiteRun:
+    """Begin to evaluate every case and return at once; the rows tell how far it is."""
+    with transaction.atomic():
+        suite_run = begin(workflow, user, origin=origin)
+        audit(user, "eval.start", workflow.slug, suite_run=str(suite_run.pk))
+        transaction.on_commit(lambda: _send_off(suite_run.pk))
+    return suite_run
+
+
+def begin(
+    workflow: Workflow,
+    user: AbstractBaseUser | None = None,
+    *,
+    version: WorkflowVersion | None = None,
+    origin: str = "web",
+) -> EvalSuiteRun:
+    """Write the row of a suite run that somebody is about to execute."""
+    close_abandoned()
+    version = version or workflow.current_version
+    if version is None:
+        raise Refused("no_version", f"{workflow.slug} has no saved version to evaluate.")
+    suite = version.definition.eval
+    return EvalSuiteRun.objects.create(
+        workflow=workflow,
+        version=version,
+        threshold=suite.threshold if suite else 1.0,
+        cases_total=len(suite.cases) if suite else 0,
+        origin=origin,
+        started_at=clock.now(),
+        alive_at=clock.now(),
+        started_by_id=user.pk if user else None,
+    )
+
+
+def _send_off(suite_run_id: UUID) -> None:
+    if settings.RUNSIGHT_EXECUTOR == "celery":
+        from evals_app.tasks import execute_suite_run
+
+        execute_suite_run.delay(str(suite_run_id))
+        return
+
+    def work() -> None:
+        try:
+            execute_suite(_suite_run(suite_run_id))
+        finally:
+            connection.close()
+
+    threading.Thread(target=work, name="eval-suite", daemon=True).start()
+
+
+def _suite_run(suite_run_id: UUID | str) -> EvalSuiteRun:
+    rows = EvalSuiteRun.objects.select_related("workflow", "version__workflow", "started_by")
+    return rows.get(pk=suite_run_id)
+
+
+def execute_suite_by_id(suite_run_id: str) -> None:
+    """The door of the Celery task: a redelivered message finds the suite run finished."""
+    suite_run = _suite_run(suite_run_id)
+    if suite_run.finished_at is None:
+        execute_suite(suite_run)
+
+
+def execute_suite(
+    suite_run: EvalSuiteRun, evaluation: Evaluation | None = None, on_case: OnCase | None = None
+) -> SuiteResult | None:
+    """Run a suite to its verdict; if the evaluation itself breaks, that is the verdict."""
+    suite_run.results.all().delete()  # what a process that died left behind
+    suite_run.cases_done = suite_run.cases_passed = 0
+    try:
+        document = document_of(suite_run.version)
+        result = _evaluate(suite_run, document, evaluation or Evaluation(), on_case)
+    except KeyboardInterrupt:
+        _finish(suite_run, EvalStatus.ERROR, reason="Interrupted before it was finished.")
+        raise
+    except Exception as error:
+        log.exception("suite broke", suite_run=str(suite_run.pk))
+        _finish(suite_run, EvalStatus.ERROR, reason=f"The evaluation broke: {type(error).__name__}: {error}")
+        return None
+    _finish(suite_run, result.status, score=result.score, reason=result.reason, cost_usd=result.cost_usd)
+    return result
+
+
+def document_of(version: WorkflowVersion) -> Document:
+    """A stored version as the evaluation of its cases reads it."""
+    return read_document(version.yaml, name=version.workflow.slug)
+
+
+def _evaluate(
+    suite_run: EvalSuiteRun, document: Document, evaluation: Evaluation, on_case: OnCase | None
+) -> SuiteResult:
+    """Evaluate in a thread that touches no table, and write each case here as it is decided."""
+    surroundings = surroundings_of(document.definition)
+    decided: queue.SimpleQueue[CaseResult | SuiteResult | BaseException] = queue.SimpleQueue()
+
+    def work() -> None:
+        try:
+            decided.put(evaluation.run(document, surroundings, decided.put))
+        except BaseException as error:  # noqa: BLE001 - raised again by whoever waits
+            decided.put(error)
+
+    threading.Thread(target=work, name="eval-cases", daemon=True).start()
+    places = {case.id: at for at, case in enumerate(cases_in(document.definition))}
+    while True:
+        told = decided.get()
+        if isinstance(told, SuiteResult):
+            return told
+        if isinstance(told, BaseException):
+            raise told
+        _keep(suite_run, told, places[told.id])
+        if on_case:
+            on_case(told)
+
+
+def _keep(suite_run: EvalSuiteRun, case: CaseResult, position: int) -> None:
+    runs = [_keep_run(suite_run, case, number, attempt) for number, attempt in enumerate(case.attempts, 1)]
+    told = case.attempts.index(case.told) if case.told else 0
+    with transaction.atomic():
+        EvalCaseResult.objects.create(
+            suite_run=suite_run,
+            case_id=case.id,
+            position=position,
+            status=case.status,
+            score=case.score,
+            cost_usd=case.cost_usd,
+            details=credentials.redactor().redact_json(case.to_dict()),
+            run=runs[told] if runs else None,
+        )
+        suite_run.cases_done += 1
+        suite_run.cases_passed += case.passed
+        suite_run.alive_at = clock.now()
+        suite_run.save(update_fields=["cases_done", "cases_passed", "alive_at"])
+
+
+def _keep_run(suite_run: EvalSuiteRun, case: CaseResult, number: int, attempt: Attempt) -> Run | None:
+    """Keep what was executed as a run like any other, which never counts for what is normal."""
+    if not attempt.nodes:
+        return None
+    report = {
+        "workflow": suite_run.workflow.slug,
+        "version": suite_run.version.number,
+        "external_id": f"eval:{suite_run.pk}:{case.id}:{number}",
+        "status": RunStatus.FAILED if attempt.run_failed else RunStatus.COMPLETED,
+        "inputs": attempt.inputs,
+        "started_at": clock.now() - timedelta(seconds=attempt.seconds),
+        "finished_at": clock.now(),
+        "nodes": [
+            {
+                "node_id": node.node_id,
+                "iteration": node.iteration,
+                "cost_usd": node.cost_usd,
+                "tokens": node.tokens,
+                "latency_ms": node.latency_ms,
+                "soul_id": node.soul_id,
+                "soul_version": node.soul_version,
+                **({"error": node.error} if node.error else {"output": node.output}),
+            }
+            for node in attempt.nodes
+        ],
+    }
+    return ingest(report, suite_run.started_by, source=Source.EVAL).run
+
+
+def _finish(suite_run: EvalSuiteRun, status: str, **fields: object) -> None:
+    suite_run.status = status
+    suite_run.finished_at = suite_run.alive_at = clock.now()
+    for name, value in fields.items():
+        setattr(suite_run, name, value)
+    suite_run.save(update_fields=["status", "finished_at", "alive_at", *fields])
+
+
+def close_abandoned() -> int:
+    """End suite runs whose process has gone."""
+    silent = EvalSuiteRun.objects.filter(finished_at=None, alive_at__lt=clock.now() - SILENT_FOR)
+    return silent.update(
+        status=EvalStatus.ERROR, finished_at=clock.now(), reason="The process that evaluated it stopped."
+    )
+
+
+# Reading
+
+
+def cases_in(definition: WorkflowDefinition) -> tuple[EvalCase, ...]:
+    """The cases a document has."""
+    return definition.eval.cases if definition.eval else ()
+
+
+def cases_of(workflow: Workflow) -> tuple[EvalCase, ...]:
+    """The cases of a workflow's current version."""
+    suite = suite_of(workflow)
+    return suite.cases if suite else ()
+
+
+def suite_of(workflow: Workflow) -> EvalSuite | None:
+    """The `eval:` section of a workflow's current version."""
+    if workflow.current_version is None:
+        return None
+    try:
+        return workflow.current_version.definition.eval
+    except InvalidDocument:  # saved under older rules: the workflow's own page tells its faults
+        return None
+
+
+@dataclass(frozen=True)
+class Mark:
+    """One square of a strip: what one suite run said."""
+
+    suite_run: EvalSuiteRun
+    status: str
+    score: float | None
+    result: EvalCaseResult | None = None
+
+
+@dataclass(frozen=True)
+class CaseHistory:
+    """One case over time, oldest mark first; a suite run without the case has no mark."""
+
+    case_id: str
+    description: str
+    is_current: bool  # whether the current version still has it
+    marks: list[Mark] = field(default_factory=list)
+
+    @property
+    def latest(self) -> Mark | None:
+        return self.marks[-1] if self.marks else None
+
+
+@dataclass(frozen=True)
+class SuiteOverview:
+    """One workflow in the list of suites."""
+
+    workflow: Workflow
+    case_count: int
+    latest: EvalSuiteRun | None
+    marks: list[Mark]
+
+
+def overview(limit: int = MARKS_SHOWN) -> list[SuiteOverview]:
+    """Every workflow that has cases or was evaluated, the one evaluated last first."""
+    runs: dict[int, list[EvalSuiteRun]] = {}
+    for suite_run in EvalSuiteRun.objects.for_list()[:2000]:
+        kept = runs.setdefault(suite_run.workflow_id, [])
+        if len(kept) < limit:
+            kept.append(suite_run)
+    found = []
+    for workflow in Workflow.objects.for_list():
+        count = len(cases_of(workflow))
+        own = runs.get(workflow.pk, [])
+        if count or own:
+            marks = [Mark(one, one.status, one.score) for one in reversed(own)]
+            found.append(SuiteOverview(workflow, count, own[0] if own else None, marks))
+    return sorted(
+        found, key=lambda one: one.latest.started_at.timestamp() if one.latest else 0.0, reverse=True
+    )
+
+
+def case_histories(workflow: Workflow, limit: int = MARKS_SHOWN) -> list[CaseHistory]:
+    """Each case's strip over the last suite runs: those of the current version in order, then those gone."""
+    runs = list(EvalSuiteRun.objects.for_list().filter(workflow=workflow)[:limit])
+    rows = EvalCaseResult.objects.filter(suite_run__in=runs).order_by("position").defer("details")
+    by_run: dict[UUID, dict[str, EvalCaseResult]] = {one.pk: {} for one in runs}
+    for row in rows:
+        by_run[row.suite_run_id][row.case_id] = row
+    current = {case.id: case for case in cases_of(workflow)}
+    names = dict.fromkeys((*current, *(name for one in runs for name in by_run[one.pk])))
+    return [
+        CaseHistory(
+            name,
+            current[name].description if name in current else "",
+            name in current,
+            [_mark(one, by_run[one.pk][name]) for one in reversed(runs) if name in by_run[one.pk]],
+        )
+        for name in names
+    ]
+
+
+def _mark(suite_run: EvalSuiteRun, result: EvalCaseResult) -> Mark:
+    return Mark(suite_run, result.status, result.score, result)
+
+
+def previous_of(suite_run: EvalSuiteRun) -> EvalSuiteRun | None:
+    """The suite run of the same workflow that finished before this one began."""
+    earlier = EvalSuiteRun.objects.for_list().finished().filter(workflow_id=suite_run.workflow_id)
+    return earlier.filter(started_at__lt=suite_run.started_at).exclude(pk=suite_run.pk).first()
+
+
+def compare_suites(before: EvalSuiteRun, after: EvalSuiteRun) -> list[CaseChange]:
+    """Two suite runs case by case, flips first."""
+    return compare_verdicts(verdicts_of(before), verdicts_of(after))
+
+
+def verdicts_of(suite_run: EvalSuiteRun) -> list[CaseVerdict]:
+    """What a stored suite run said, as far as cases were tried."""
+    rows = suite_run.results.exclude(status=EvalStatus.SKIPPED).values_list("case_id", "status", "score")
+    return [CaseVerdict(case_id, status == PASSED, score) for case_id, status, score in rows]

@@ -1,0 +1,133 @@
+"""A trend as a chart: what `trends.trend` found, with links to runs and versions."""
+
+from __future__ import annotations
+
+import itertools
+from bisect import bisect_left
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.utils.safestring import SafeString
+
+from evals_app import charts, trends
+from evals_app.models import RegressionKind, RegressionState
+from workflows_app.models import Workflow
+
+# Beyond this a chart shows the newest: drawing costs the same with a thousand runs and a million.
+MOST_RUNS = 1_500
+DEFAULT_RANGE = "200"
+RANGES = {
+    "50": "50 runs",
+    "200": "200 runs",
+    "1000": "1,000 runs",
+    "24h": "24 h",
+    "7d": "7 d",
+    "30d": "30 d",
+    "all": "All",
+}
+METRIC_NAMES = {
+    "score": "Score",
+    "pass_rate": "Pass rate",
+    "cost": "Cost",
+    "latency": "Latency",
+    "tokens": "Tokens",
+}
+QUALITY = frozenset({RegressionKind.ASSERTION, RegressionKind.QUALITY})
+KINDS = {
+    "cost": frozenset({RegressionKind.COST}),
+    "tokens": frozenset({RegressionKind.COST}),
+    "latency": frozenset({RegressionKind.LATENCY}),
+}
+KIND_WORDS = {
+    RegressionKind.ASSERTION: "Assertion regression",
+    RegressionKind.QUALITY: "Quality drop",
+    RegressionKind.COST: "Cost spike",
+    RegressionKind.LATENCY: "Latency spike",
+}
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A chart, and how many runs it draws."""
+
+    chart: SafeString
+    runs: int
+
+
+def trend_picture(
+    workflow: Workflow, block: str, metric: str, range: str, *, width: int = 800, height: int = 260
+) -> Picture:
+    """The chart of one block, or of the whole workflow without one."""
+    found = trends.trend(workflow, block, metric, range, most_runs=MOST_RUNS)
+    points = found["points"]
+    name = METRIC_NAMES.get(metric, metric)
+    chart = charts.trend_chart(
+        [_point(point) for point in points],
+        baseline=_band(found["baseline"]),
+        versions=_versions(points, workflow),
+        regressions=_regressions(points, found["regressions"], metric, workflow),
+        metric=metric,
+        width=width,
+        height=height,
+        title=f"{name} per run of {block or workflow.slug}",
+    )
+    return Picture(chart, len(points))
+
+
+def _point(point: Mapping[str, Any]) -> charts.TrendPoint:
+    return charts.TrendPoint(
+        point["value"],
+        point["passed"],
+        f"#{point['number']}",
+        f"/runs/{point['run']}/" if point["run"] else None,
+        datetime.fromisoformat(point["at"]),
+        f"v{point['version']}",
+    )
+
+
+def _band(baseline: Mapping[str, Any] | None) -> charts.BaselineBand | None:
+    if baseline is None:
+        return None
+    return charts.BaselineBand(baseline["mean"], baseline["low"], baseline["high"], baseline["count"])
+
+
+def _versions(points: Sequence[Mapping[str, Any]], workflow: Workflow) -> list[charts.VersionMark]:
+    """A mark wherever the version changes; the first is where the chart begins and says nothing."""
+    marks = []
+    for index, (before, point) in enumerate(itertools.pairwise(points), start=1):
+        if point["version"] != before["version"]:
+            number = point["version"]
+            href = f"{workflow.get_absolute_url()}versions/{number}/"
+            marks.append(charts.VersionMark(index, f"v{number}", href))
+    return marks
+
+
+def _regressions(
+    points: Sequence[Mapping[str, Any]],
+    regressions: Sequence[Mapping[str, Any]],
+    metric: str,
+    workflow: Workflow,
+) -> list[charts.RegressionMark]:
+    numbers = [point["number"] for point in points]
+    wanted = KINDS.get(metric, QUALITY)
+    marks: dict[int, charts.RegressionMark] = {}
+    for one in regressions:
+        began = one["since_run"]
+        if one["kind"] not in wanted or began is None or not numbers or began < numbers[0]:
+            continue
+        index = bisect_left(numbers, began)
+        if index >= len(numbers):
+            continue
+        is_over = one["state"] == RegressionState.RESOLVED
+        label = f"{KIND_WORDS[one['kind']]} of {one['node_id']} since #{began}" + (
+            ", resolved" if is_over else ""
+        )
+        mark = charts.RegressionMark(
+            index, label, f"{workflow.get_absolute_url()}#regressions", until=index if is_over else None
+        )
+        # One flag a place: what is still open hides what is over.
+        if index not in marks or not is_over:
+            marks[index] = mark
+    return list(marks.values())

@@ -1,0 +1,213 @@
+"""A block's history as a line: read from observations only, so pruned runs keep their points."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from django.db.models import Avg, Case, F, Max, Min, QuerySet, Sum, Value, When
+from django.db.models.fields.json import KeyTransform
+
+from evals_app.models import BlockStatistics, Observation, Regression
+from evals_app.ranges import length_of, runs_in
+from evals_app.regressions import regression_summary
+from workflows_app import clock
+from workflows_app.models import Workflow
+from workflows_app.summaries import iso
+
+MOST_POINTS = 500
+MOST_MARKS = 100
+# A single run either passes or not; a rate needs a stretch of them.
+RATE_WINDOW = 20
+COLUMNS = {"score": "score", "cost": "cost_usd", "latency": "latency_ms", "tokens": "tokens"}
+PASS_RATE = "pass_rate"  # noqa: S105 - a metric
+
+
+class Seen(NamedTuple):
+    """One observation as the line needs it before any point is left out."""
+
+    number: int
+    value: float | None
+    version: int
+
+
+def trend(
+    workflow: Workflow,
+    block: str,
+    metric: str = "score",
+    range: str = "30d",
+    *,
+    most_runs: int | None = None,
+) -> dict[str, Any]:
+    """Points, baseline, version changes and regressions of one block; of the whole workflow if `block` is ''.
+
+    `metric` is score, pass_rate, cost, latency, tokens or a named metric; `range` is 24h, 7d, 30d, 90d, all or
+    a number of runs. At most `MOST_POINTS` points: the lowest and highest of each stretch, every one a real run.
+    With `most_runs` a long range is cut to the newest so many, and costs the same whatever is stored.
+    """
+    rows = _in_range(workflow, block, range, most_runs)
+    seen = _seen(rows, block, metric)
+    if metric == PASS_RATE:
+        seen = _rates(seen)
+    kept = thin(seen, MOST_POINTS)
+    return {
+        "block": block or None,
+        "metric": metric,
+        "points": _points(rows, block, kept),
+        "baseline": _baseline(workflow, block, metric),
+        "versions": _version_changes(rows, block, seen),
+        "regressions": _regressions(workflow, block),
+    }
+
+
+def metrics_of(workflow: Workflow, block: str) -> list[str]:
+    """Every metric that has something to draw for a block."""
+    latest = Observation.objects.filter(workflow=workflow, node_id=block).order_by("-number").first()
+    named = sorted(latest.named_scores) if latest else []
+    return ["score", PASS_RATE, "cost", "latency", "tokens", *(n for n in named if n not in COLUMNS)]
+
+
+def _in_range(
+    workflow: Workflow, block: str, range: str, most_runs: int | None = None
+) -> QuerySet[Observation]:
+    rows = Observation.objects.filter(workflow=workflow)
+    if block:
+        rows = rows.filter(node_id=block)
+    count = runs_in(range)
+    if count is None:
+        length = length_of(range)
+        rows = rows.filter(at__gte=clock.now() - length) if length else rows
+        count = most_runs
+    elif most_runs is not None:
+        count = min(count, most_runs)
+    if count is None:
+        return rows
+    key = "number" if block else "run_number"
+    newest = Observation.objects.filter(workflow=workflow, **({"node_id": block} if block else {}))
+    return rows.filter(**{f"{key}__gt": (newest.aggregate(newest=Max(key))["newest"] or 0) - count})
+
+
+def _seen(rows: QuerySet[Observation], block: str, metric: str) -> list[Seen]:
+    if block:
+        expression = _expression(metric)
+        found = rows.order_by("number").values_list("number", expression, "workflow_version")
+        return [Seen(number, _as_number(value), version) for number, value, version in found]
+    per_run = rows.order_by("run_number").values("run_number")
+    totals = per_run.annotate(seen_value=_total(metric), seen_version=Max("workflow_version"))
+    found = totals.values_list("run_number", "seen_value", "seen_version")
+    return [Seen(number, _as_number(value), version) for number, value, version in found]
+
+
+def _expression(metric: str) -> Any:
+    if metric in COLUMNS:
+        return F(COLUMNS[metric])
+    return F("passed") if metric == PASS_RATE else KeyTransform(metric, "named_scores")
+
+
+def _total(metric: str) -> Any:
+    """What several blocks of a run come to."""
+    if metric == PASS_RATE:
+        return Min(_as_integer("passed"))
+    if metric in ("cost", "latency", "tokens"):
+        return Sum(COLUMNS[metric])
+    return Avg(F("score") if metric == "score" else KeyTransform(metric, "named_scores"))
+
+
+def _as_integer(column: str) -> Case:
+    return Case(When(**{column: True}, then=Value(1)), When(**{column: False}, then=Value(0)))
+
+
+def _as_number(value: Any) -> float | None:
+    return float(value) if isinstance(value, int | float) else None
+
+
+def _rates(seen: Sequence[Seen]) -> list[Seen]:
+    """The share passed among the last runs, at each run that was graded."""
+    window: deque[float] = deque(maxlen=RATE_WINDOW)
+    rates = []
+    for one in seen:
+        if one.value is not None:
+            window.append(one.value)
+        rates.append(
+            one._replace(value=sum(window) / len(window) if window and one.value is not None else None)
+        )
+    return rates
+
+
+def thin(seen: Sequence[Seen], most: int) -> dict[int, float | None]:
+    """At most `most` of them by number: first, last, and the lowest and highest of each stretch between."""
+    if len(seen) <= most:
+        return {one.number: one.value for one in seen}
+    kept = {seen[0].number: seen[0].value, seen[-1].number: seen[-1].value}
+    stretches = (most - 2) // 2
+    for index in range(stretches):
+        stretch = seen[index * len(seen) // stretches : (index + 1) * len(seen) // stretches]
+        valued = [one for one in stretch if one.value is not None]
+        for one in (min(valued, key=_value), max(valued, key=_value)) if valued else ():
+            kept[one.number] = one.value
+    return kept
+
+
+def _value(one: Seen) -> float:
+    return one.value if one.value is not None else 0.0
+
+
+def _points(
+    rows: QuerySet[Observation], block: str, kept: Mapping[int, float | None]
+) -> list[dict[str, Any]]:
+    key = "number" if block else "run_number"
+    chosen = rows.filter(**{f"{key}__in": list(kept)}).order_by(key)
+    points: dict[int, dict[str, Any]] = {}
+    columns = (key, "run_id", "run_number", "at", "workflow_version", "passed")
+    for number, run, run_number, at, version, passed in chosen.values_list(*columns):
+        known = points.get(number)
+        if known is not None:  # another block of the same run
+            known["passed"] = _both(known["passed"], passed)
+            continue
+        points[number] = {
+            "run": str(run) if run else None,
+            "number": run_number,
+            "at": iso(at),
+            "version": version,
+            "value": kept[number],
+            "passed": passed,
+        }
+    return list(points.values())
+
+
+def _both(one: bool | None, other: bool | None) -> bool | None:
+    """Two verdicts as one; no verdict adds nothing."""
+    if one is None or other is None:
+        return other if one is None else one
+    return one and other
+
+
+def _baseline(workflow: Workflow, block: str, metric: str) -> dict[str, Any] | None:
+    row = BlockStatistics.objects.filter(workflow=workflow, node_id=block).first() if block else None
+    if row is None:
+        return None
+    found: dict[str, Any] | None = (row.pinned or row.baseline or {}).get(metric)
+    return found
+
+
+def _version_changes(rows: QuerySet[Observation], block: str, seen: Sequence[Seen]) -> list[dict[str, Any]]:
+    """Where the line passes from one version to the next, the first included."""
+    key = "number" if block else "run_number"
+    changes: dict[int, int] = {}
+    version = None
+    for one in seen:
+        if one.version != version:
+            version = one.version
+            changes[one.number] = version
+    wanted = list(changes)[-MOST_MARKS:]
+    moments = rows.filter(**{f"{key}__in": wanted}).order_by(key).values_list(key, "at")
+    marks = {changes[number]: iso(at) for number, at in moments}
+    return [{"number": number, "at": at} for number, at in marks.items()]
+
+
+def _regressions(workflow: Workflow, block: str) -> list[dict[str, Any]]:
+    rows = Regression.objects.filter(workflow=workflow)
+    if block:
+        rows = rows.filter(node_id=block)
+    return [regression_summary(row, workflow.slug) for row in rows[:MOST_MARKS]]

@@ -1,0 +1,1 @@
+"""The pages that show what was measured; one module per page."""

@@ -1,0 +1,169 @@
+"""The dashboard: four figures, what needs attention, what runs now, what ran last."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.core.cache import cache
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.utils.safestring import SafeString
+from django.views.decorators.http import require_safe
+
+from evals_app import dashboard as figures_of
+from evals_app.charts import sparkline
+from evals_app.effects import evidence_word
+from workflows_app import access, formats
+from workflows_app.models import Run, Workflow, WorkflowVersion
+
+RANGES = {"24h": "24 h", "7d": "7 d", "30d": "30 d"}
+BEFORE = {"24h": "24 h before", "7d": "7 d before", "30d": "30 d before"}
+DEFAULT_RANGE = "7d"
+FIGURES_KEPT_S = 10  # adding up a month of a busy site is the one thing here that grows with it
+MOST_RUNNING = 20
+MOST_LATEST = 10
+MOST_ATTENTION = 20
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One number with its change and its recent shape."""
+
+    label: str
+    value: str
+    change: float | None
+    change_metric: str
+    sparkline: SafeString
+
+
+@dataclass(frozen=True)
+class Progress:
+    """A run that is not over, and how many blocks it has at most."""
+
+    run: Run
+    blocks: int
+
+
+@require_safe
+@access.requires(access.SEE)
+def dashboard(request: HttpRequest) -> HttpResponse:
+    """What needs attention, and how things go."""
+    range_ = _range(request)
+    found = cache.get(_key(range_)) if "range" not in request.GET else _figures(range_)
+    context = {
+        **_now(),
+        "range": range_,
+        "ranges": RANGES,
+        "figures": _shown(found) if found else None,
+        "before": BEFORE[range_],
+        "attention": _attention(),
+        "may_handle": access.may(request.user, "evals_app.handle_regression"),
+        "may_save": access.may(request.user, "workflows_app.add_workflow"),
+        "latest": _latest(),
+        "has_workflows": Workflow.objects.exists(),
+        "is_demo": Workflow.objects.filter(is_demo=True).exists(),
+    }
+    return render(request, "evals/dashboard.html", context)
+
+
+@require_safe
+@access.requires(access.SEE)
+def figures(request: HttpRequest) -> HttpResponse:
+    """The four figures alone: the page is there before they are."""
+    range_ = _range(request)
+    context = {
+        "figures": _shown(_figures(range_)),
+        "range": range_,
+        "ranges": RANGES,
+        "before": BEFORE[range_],
+    }
+    return render(request, "evals/_figures.html", context)
+
+
+@require_safe
+@access.requires(access.SEE)
+def now(request: HttpRequest) -> HttpResponse:
+    """What runs now, what ran last and what needs attention, for the page to take over as it changes."""
+    context = {
+        **_now(),
+        "attention": _attention(),
+        "may_handle": access.may(request.user, "evals_app.handle_regression"),
+        "latest": _latest(),
+    }
+    return render(request, "evals/_dashboard_now.html", context)
+
+
+def _attention() -> list[dict[str, Any]]:
+    """What needs attention, with the evidence in a word and the moment as a time."""
+    return [
+        item
+        | {
+            "moment": datetime.fromisoformat(item["at"]),
+            "evidence": evidence_word(item["regression"]["evidence"]) if item["regression"] else "",
+        }
+        for item in figures_of.attention(MOST_ATTENTION)
+    ]
+
+
+def _range(request: HttpRequest) -> str:
+    wanted = request.GET.get("range", DEFAULT_RANGE)
+    return wanted if wanted in RANGES else DEFAULT_RANGE
+
+
+def _key(range_: str) -> str:
+    return f"dashboard-figures:{range_}"
+
+
+def _figures(range_: str) -> dict[str, Any]:
+    found: dict[str, Any] | None = cache.get(_key(range_))
+    if found is None:
+        found = figures_of.figures(range_)
+        cache.set(_key(range_), found, FIGURES_KEPT_S)
+    return found
+
+
+def _shown(found: dict[str, Any]) -> list[Figure]:
+    return [
+        _figure("Pass rate", found["pass_rate"], "pass_rate"),
+        _figure("Mean score", found["mean_score"], "score"),
+        _figure("Cost", found["cost_usd"], "cost", in_percent=True),
+        _figure("Runs", found["runs"], "runs"),
+    ]
+
+
+def _figure(label: str, figure: dict[str, Any], metric: str, *, in_percent: bool = False) -> Figure:
+    value, previous = figure["value"], figure["previous"]
+    change: float | None = None
+    if value is not None and previous is not None:
+        change = value - previous
+        if in_percent:
+            change = (value / previous - 1) * 100 if previous else None
+    series = sparkline(figure["series"], metric=metric, title=f"{label} over time")
+    return Figure(
+        label, formats.metric(value, metric), change, f"{metric}_pct" if in_percent else metric, series
+    )
+
+
+def _now() -> dict[str, Any]:
+    """Runs in progress, oldest first, each with how many blocks its version has."""
+    active = Run.objects.active().filter(depth=0).for_list().order_by("created_at")
+    found = list(active[: MOST_RUNNING + 1])
+    versions = WorkflowVersion.objects.in_bulk({run.version_id for run in found})
+    running = [
+        Progress(run, max(_blocks(versions[run.version_id]), run.nodes_done, 1))
+        for run in found[:MOST_RUNNING]
+    ]
+    return {"running": running, "has_more_running": len(found) > MOST_RUNNING}
+
+
+def _latest() -> QuerySet[Run]:
+    """The newest runs; a child is part of its parent."""
+    return Run.objects.for_list().filter(depth=0).order_by("-created_at", "-id")[:MOST_LATEST]
+
+
+def _blocks(version: WorkflowVersion) -> int:
+    definition = version.readable_definition
+    return len(definition.blocks) if definition else 0

@@ -1,0 +1,98 @@
+"""The list of runs: filters, order, pages, selection for compare, export."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import urlencode
+from uuid import UUID
+
+from django.contrib import messages
+from django.http import Http404, HttpRequest, HttpResponse, StreamingHttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_safe
+
+from evals_app import run_export
+from evals_app.run_list import SORTS, Order, RunFilter, chunks_of, page_of, workflow_suggestions
+from workflows_app import access
+from workflows_app.models import Run, RunQuerySet
+
+HEADINGS = {"score": "Score", "cost": "Cost", "duration": "Duration", "started": "Started"}
+FORMATS = {
+    "csv": (run_export.csv_lines, "text/csv"),
+    "jsonl": (run_export.json_lines, "application/x-ndjson"),
+}
+
+
+@require_safe
+@access.requires(access.SEE)
+def run_list(request: HttpRequest) -> HttpResponse:
+    """Runs, newest first unless asked otherwise."""
+    form = RunFilter(request.GET)
+    order = Order.of(request.GET.get("sort", ""))
+    runs = form.apply(Run.objects.for_list())
+    page = page_of(runs, order, after=request.GET.get("after", ""), before=request.GET.get("before", ""))
+    kept = _kept(request)
+    context = {
+        "form": form,
+        "page": page,
+        "headings": [_heading(key, order, kept) for key in SORTS],
+        "order": order,
+        "left_out": HEADINGS[order.key].lower() if order.key != "started" else "",
+        "earlier_url": _address(kept, before=page.earlier) if page.earlier else "",
+        "later_url": _address(kept, after=page.later) if page.later else "",
+        "is_first_page": not (request.GET.get("after") or request.GET.get("before")),
+        "query": urlencode(kept),
+        "is_demo": any(run.workflow.is_demo for run in page.runs),
+        "suggestions": workflow_suggestions(),
+        "may_start": access.may(request.user, "workflows_app.start_run"),
+    }
+    return render(request, "evals/runs.html", context)
+
+
+def _kept(request: HttpRequest) -> dict[str, str]:
+    """What the address says of filters and order, without where in the list it is."""
+    names = [*RunFilter.base_fields, "sort"]
+    return {name: request.GET[name] for name in names if request.GET.get(name)}
+
+
+def _address(kept: dict[str, str], **changed: str) -> str:
+    return "?" + urlencode(kept | changed)
+
+
+def _heading(key: str, order: Order, kept: dict[str, str]) -> dict[str, Any]:
+    is_sorted = order.key == key
+    # A first click shows the largest, or the newest; a second one turns it round.
+    name = key if is_sorted and order.is_descending else f"-{key}"
+    direction = "descending" if order.is_descending else "ascending"
+    return {
+        "key": key,
+        "label": HEADINGS[key],
+        "url": _address(kept, sort=name),
+        "aria_sort": direction if is_sorted else "",
+        "arrow": ("↓" if order.is_descending else "↑") if is_sorted else "",
+    }
+
+
+@require_safe
+@access.requires(access.SEE)
+def run_export_file(request: HttpRequest, kind: str) -> StreamingHttpResponse:
+    """Every run that passes the filters, in the order shown."""
+    runs: RunQuerySet = RunFilter(request.GET).apply(Run.objects.for_list())
+    write, content_type = FORMATS[kind]
+    chunks = chunks_of(runs, Order.of(request.GET.get("sort", "")))
+    return run_export.download(request, write(chunks), f"runs.{kind}", content_type)
+
+
+@require_safe
+@access.requires(access.SEE)
+def compare_selected(request: HttpRequest) -> HttpResponse:
+    """From two ticked rows to their comparison, the newer against the older."""
+    try:
+        wanted = {UUID(text) for text in request.GET.getlist("run")}
+    except ValueError:
+        raise Http404("There is no such run.") from None
+    found = list(Run.objects.filter(pk__in=wanted).order_by("-created_at", "-id")[:3])
+    if len(found) != 2:
+        messages.warning(request, f"Select two runs to compare; {len(found)} selected.")
+        return redirect("run-list")
+    return redirect("run-compare", found[0].pk, found[1].pk)

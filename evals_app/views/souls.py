@@ -1,0 +1,55 @@
+"""The library of souls, and one soul: its prompt, where it is used, how each version did."""
+
+from __future__ import annotations
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, render
+from django.views.decorators.http import require_safe
+
+from evals_app.souls import history, score_chart
+from workflows_app import access
+from workflows_app.models import Soul
+from workflows_app.soul_usage import MOST_WORKFLOWS, uses_by_soul, uses_of
+
+SEE = "workflows_app.view_soul"
+PAGE_SIZE = 50
+LONGEST_TEXT = 200
+
+
+@require_safe
+@access.requires(SEE)
+def soul_list(request: HttpRequest) -> HttpResponse:
+    """Every soul of the library, with where it is used."""
+    search = request.GET.get("q", "").replace("\0", "").strip()[:LONGEST_TEXT]
+    after = request.GET.get("after", "").replace("\0", "")[:LONGEST_TEXT]
+    rows = Soul.objects.order_by("slug")
+    if search:
+        rows = rows.filter(slug__icontains=search) | rows.filter(role__icontains=search)
+    found = list((rows.filter(slug__gt=after) if after else rows)[: PAGE_SIZE + 1])
+    souls = found[:PAGE_SIZE]
+    uses = uses_by_soul(soul.slug for soul in souls) if souls else {}
+    context = {
+        "rows": [(soul, uses[soul.slug]) for soul in souls],
+        "search": search,
+        "is_filtered": bool(search or after),
+        "next_after": souls[-1].slug if len(found) > PAGE_SIZE else "",
+        "most_workflows": MOST_WORKFLOWS,
+        "may_save": access.may(request.user, "workflows_app.add_soul"),
+    }
+    return render(request, "evals/souls.html", context)
+
+
+@require_safe
+@access.requires(SEE)
+def soul_page(request: HttpRequest, slug: str) -> HttpResponse:
+    """One soul."""
+    soul = get_object_or_404(Soul, slug=slug)
+    uses = uses_of(slug)
+    context = {
+        "soul": soul,
+        "uses": uses,
+        "versions": history(soul),
+        "chart": score_chart(soul, uses),
+        "may_save": access.may(request.user, "workflows_app.change_soul"),
+    }
+    return render(request, "evals/soul.html", context)

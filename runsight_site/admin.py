@@ -1,0 +1,63 @@
+"""The admin site: our log-in, our look, and a dashboard as its first page."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import urlencode
+
+from django.contrib import admin
+from django.contrib.auth.decorators import login_not_required
+from django.core.exceptions import PermissionDenied
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.shortcuts import resolve_url
+from django.template.response import TemplateResponse
+from django.utils.decorators import method_decorator
+from django.utils.http import url_has_allowed_host_and_scheme
+from django.views.decorators.cache import never_cache
+
+ORDER = ("workflows_app", "evals_app", "auth")
+NAMES = {"auth": "People", "axes": "Log-in attempts"}
+
+
+class RunsightAdminSite(admin.AdminSite):
+    """Django's admin under our name, for those who edit or administer."""
+
+    site_header = "Runsight"
+    site_title = "Runsight admin"
+    index_title = "Administration"
+    index_template = "admin/dashboard.html"
+    enable_nav_sidebar = True
+
+    def has_permission(self, request: HttpRequest) -> bool:
+        from workflows_app import access
+
+        return access.may_enter_admin(request.user)
+
+    @method_decorator(never_cache)
+    @method_decorator(login_not_required)
+    def login(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
+        """There is one log-in page, the one that slows guessing down."""
+        if request.user.is_authenticated and not self.has_permission(request):
+            raise PermissionDenied("The admin is for those who may edit workflows or administer this site.")
+        wanted = request.GET.get("next", "")
+        if not url_has_allowed_host_and_scheme(wanted, {request.get_host()}, request.is_secure()):
+            wanted = resolve_url("admin:index")
+        if request.user.is_authenticated:
+            return HttpResponseRedirect(wanted)
+        return HttpResponseRedirect(f"{resolve_url('login')}?{urlencode({'next': wanted})}")
+
+    def get_app_list(self, request: HttpRequest, app_label: str | None = None) -> list[Any]:
+        """What people came for first; the log-in guard last."""
+        apps = super().get_app_list(request, app_label)
+        for app in apps:
+            app["name"] = NAMES.get(app["app_label"], app["name"])
+        return sorted(
+            apps, key=lambda app: ORDER.index(app["app_label"]) if app["app_label"] in ORDER else len(ORDER)
+        )
+
+    def index(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> TemplateResponse:
+        from runsight_site import admin_dashboard
+        from workflows_app import access
+
+        told = admin_dashboard.figures(request.user) if access.may(request.user, access.SEE) else None
+        return super().index(request, {**(extra_context or {}), "dashboard": told})

@@ -1,0 +1,89 @@
+"""One-time log-in links: printed in the terminal that started the server, good for ten minutes on that machine."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import secrets
+import time
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from django.conf import settings
+from django.contrib import messages
+from django.contrib.auth import login
+from django.contrib.auth.decorators import login_not_required
+from django.contrib.auth.models import User
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.urls import reverse
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_GET
+
+from runsight_site import demo
+from runsight_site.environment import is_loopback, prepared_folder
+
+LIFETIME_S = 600
+FORWARDING_HEADERS = ("X-Forwarded-For", "X-Real-Ip", "Forwarded")
+REFUSAL = (
+    "This log-in link has been used, is older than ten minutes, or is for the server's own machine only."
+)
+
+
+def issue(user: User) -> str:
+    """A fresh link's path; only a hash of its token is kept, in a file of the data folder."""
+    token = secrets.token_urlsafe(32)
+    _forget_expired()
+    ticket = _ticket(token)
+    ticket.touch(mode=0o600)
+    ticket.write_text(json.dumps({"user": user.pk, "expires": time.time() + LIFETIME_S}))
+    return reverse("login-once", args=[token])
+
+
+def redeem(token: str) -> User | None:
+    """The link's user, once."""
+    ticket = _ticket(token)
+    try:
+        content = json.loads(ticket.read_text())
+        ticket.unlink()  # of two that come at once, one finds it gone
+    except (FileNotFoundError, ValueError):
+        return None
+    if content["expires"] < time.time():
+        return None
+    return User.objects.filter(pk=content["user"], is_active=True).first()
+
+
+@login_not_required
+@never_cache
+@require_GET
+def log_in_once(request: HttpRequest, token: str) -> HttpResponse:
+    """Log in whoever opens the link first, on the machine itself."""
+    user = redeem(token) if is_from_this_machine(request) else None
+    if user is None:
+        messages.error(request, REFUSAL)
+        return redirect("login")
+    login(request, user, backend="django.contrib.auth.backends.ModelBackend")
+    return redirect(demo.landing_path())
+
+
+def is_from_this_machine(request: HttpRequest) -> bool:
+    """Whether client and host name are loopback and no proxy speaks for somebody else."""
+    host = urlsplit(f"//{request.get_host()}").hostname or ""
+    return (
+        is_loopback(request.META.get("REMOTE_ADDR") or "")
+        and is_loopback(host)
+        and not any(name in request.headers for name in FORWARDING_HEADERS)
+    )
+
+
+def _ticket(token: str) -> Path:
+    folder = prepared_folder(settings.RUNSIGHT_HOME / "login_links")
+    return Path(folder / hashlib.sha256(token.encode()).hexdigest())
+
+
+def _forget_expired() -> None:
+    for ticket in (settings.RUNSIGHT_HOME / "login_links").glob("*"):
+        with contextlib.suppress(FileNotFoundError):
+            if ticket.stat().st_mtime < time.time() - LIFETIME_S:
+                ticket.unlink()

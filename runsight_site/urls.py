@@ -1,0 +1,23 @@
+"""Every path of the site; the apps bring their own."""
+
+from django.contrib import admin
+from django.contrib.auth import views as auth_views
+from django.urls import include, path
+
+from runsight_site import health, login_links, views
+from runsight_site.metrics import Metrics
+
+urlpatterns = [
+    path("healthz", health.healthz, name="healthz"),
+    path("readyz", health.readyz, name="readyz"),
+    path("metrics", Metrics.as_view(), name="metrics"),
+    path("favicon.ico", views.favicon, name="favicon"),
+    path("login/", auth_views.LoginView.as_view(redirect_authenticated_user=True), name="login"),
+    path("login/once/<str:token>/", login_links.log_in_once, name="login-once"),
+    path("logout/", auth_views.LogoutView.as_view(), name="logout"),
+    path("styleguide/", views.styleguide, name="styleguide"),
+    path("admin/", admin.site.urls),
+    path("api/", include("runsight_site.api_urls")),
+    path("", include("evals_app.urls")),
+    path("", include("workflows_app.urls")),
+]

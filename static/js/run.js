@@ -1,0 +1,284 @@
+// A run's page: events fill in rows and graph at once, the server's own parts follow; a block opens the inspector.
+(() => {
+  const page = document.querySelector("[data-run-page]");
+  const inspector = document.querySelector("[data-inspector]");
+  const HEAD_EVERY = 400;
+  const STAY = 20000; // what the end of a run brings about, such as a regression, still arrives
+
+  const part = (root, name) => root.querySelector(`[data-part-of-run="${name}"]`);
+  const row = (id) => [...page.querySelectorAll("[data-block]")].find((one) => one.dataset.block === id);
+  const badge = (name) => page.querySelector(`template[data-badge="${name}"]`)?.content.cloneNode(true) ?? "";
+  const word = (one) => (one.error ? "error" : one.passed ? "passed" : "failed");
+
+  async function read(url) {
+    const answer = await fetch(url, { credentials: "same-origin", headers: { Accept: "text/html" } });
+    if (!answer.ok) throw new Error(`${answer.status}`);
+    return answer.text();
+  }
+
+  function parse(html) {
+    return new DOMParser().parseFromString(html, "text/html").body;
+  }
+
+  // The inspector
+
+  let asked = 0;
+  let hasChosen = false;
+
+  function state(box) {
+    return {
+      block: box.querySelector("[data-inspected-block]")?.dataset.inspectedBlock,
+      folds: [...box.querySelectorAll("details")].map((one) => one.open),
+      tab: box.querySelector('[role="tab"][aria-selected="true"]')?.id,
+    };
+  }
+
+  function restore(box, was) {
+    if (box.querySelector("[data-inspected-block]")?.dataset.inspectedBlock !== was.block) return;
+    box.querySelectorAll("details").forEach((one, i) => { one.open = was.folds[i] ?? one.open; });
+    if (was.tab) box.querySelector(`#${CSS.escape(was.tab)}`)?.click();
+  }
+
+  async function open(pk, { isChosen = true, focus = false } = {}) {
+    const mine = ++asked;
+    if (isChosen) hasChosen = true;
+    inspector.setAttribute("aria-busy", "true");
+    try {
+      const html = await read(`${page.dataset.nodesUrl}${pk}/?part=1`);
+      if (mine !== asked) return;
+      const was = state(inspector);
+      inspector.replaceChildren(...parse(html).childNodes);
+      restore(inspector, was);
+      mark();
+      document.dispatchEvent(new Event("htmx:afterSwap"));
+      if (isChosen) history.replaceState(null, "", `#node-${pk}`);
+      if (focus) inspector.querySelector("#inspector-title")?.focus();
+      if (isChosen && inspector.getBoundingClientRect().top > innerHeight * 0.8) inspector.scrollIntoView({ block: "start" });
+    } catch {
+      if (mine === asked) window.runsight.toast("This block could not be loaded. Try again in a moment.", "error");
+    } finally {
+      if (mine === asked) inspector.removeAttribute("aria-busy");
+    }
+  }
+
+  const shown = () => inspector?.querySelector("[data-inspected]")?.dataset;
+
+  function mark() {
+    const block = shown()?.inspectedBlock;
+    for (const one of page.querySelectorAll("[data-block]")) {
+      if (one.dataset.block === block) one.setAttribute("aria-current", "true");
+      else one.removeAttribute("aria-current");
+    }
+  }
+
+  function openHash() {
+    const [, kind, name] = /^#(node|block)-(.+)$/.exec(decodeURIComponent(location.hash)) ?? [];
+    const pk = kind === "node" ? Number(name) : Number(kind && row(name)?.dataset.node);
+    if (pk && String(pk) !== shown()?.inspected) open(pk);
+  }
+
+  function onClick(event) {
+    if (event.defaultPrevented || event.button || event.ctrlKey || event.metaKey || event.shiftKey) return;
+    const drawn = event.target.closest?.("[data-node-id]");
+    const link = drawn ? row(drawn.dataset.nodeId) : event.target.closest?.("[data-node]");
+    if (!link) return;
+    event.preventDefault();
+    if (link.dataset.node) open(link.dataset.node, { focus: event.detail === 0 });
+  }
+
+  // Events
+
+  function set(block, name, ...content) {
+    block.querySelector(`[data-part="${name}"]`)?.replaceChildren(...content);
+  }
+
+  function dots(block, words) {
+    set(block, "dots", ...words.map((one) => {
+      const dot = document.createElement("span");
+      dot.className = `dot dot--${one}`;
+      return dot;
+    }));
+    const box = block.querySelector('[data-part="dots"]');
+    if (!words.length) return;
+    box.setAttribute("role", "img");
+    box.setAttribute("aria-label", `${words.filter((one) => one === "passed").length} of ${words.length} assertions passed`);
+  }
+
+  function node(message, change) {
+    const { data } = message;
+    const block = row(data.node_id);
+    if (!block) return null;
+    block.dataset.node = data.node;
+    block.href = `${page.dataset.nodesUrl}${data.node}/`;
+    change(block, data);
+    block.classList.remove("is-fresh");
+    void block.offsetWidth; // lets the animation begin anew
+    block.classList.add("is-fresh");
+    follow(data);
+    return block;
+  }
+
+  // What is open is loaded again; who has chosen nothing sees the first block, then the first bad one.
+  function follow(data) {
+    const now = shown();
+    const isBad = data.passed === false || Boolean(data.error && !data.will_retry);
+    const isFirst = !now;
+    const wasBad = inspector.querySelector(".assertion--failed, .assertion--error, .note--bad");
+    if (now?.inspectedBlock === data.node_id) open(data.node, { isChosen: false });
+    else if (!hasChosen && (isFirst || (isBad && !wasBad))) open(data.node, { isChosen: false });
+  }
+
+  const graph = (id, change) => window.runsight.updateNode?.(part(page, "graph"), id, change);
+
+  function say(text) {
+    page.querySelector("[data-announce]").textContent = text;
+  }
+
+  const on = {
+    node_started: (message) => node(message, (block, data) => {
+      set(block, "state", badge("status-running"));
+      for (const name of ["figures", "dots", "score"]) set(block, name);
+      const about = [block.dataset.kind, data.iteration > 1 && `round ${data.iteration}`, data.attempt > 1 && `attempt ${data.attempt}`];
+      set(block, "about", about.filter(Boolean).join(" · "));
+      graph(data.node_id, { status: "running", score: null, dots: [] });
+      // A loop is told of only when it ends; what begins inside it shows that it is under way.
+      const loop = block.dataset.loop && row(block.dataset.loop);
+      if (loop && !loop.dataset.node) {
+        set(loop, "state", badge("status-running"));
+        graph(block.dataset.loop, { status: "running" });
+      }
+    }),
+    node_completed: (message) => node(message, (block, data) => {
+      set(block, "state", badge("status-completed"));
+      const figure = document.createElement("span");
+      figure.textContent = window.runsight.duration(data.latency_ms ?? 0);
+      set(block, "figures", figure);
+      graph(data.node_id, { status: "completed" });
+    }),
+    node_failed: (message) => node(message, (block, data) => {
+      set(block, "state", badge("status-failed"));
+      graph(data.node_id, { status: "failed" });
+      if (!data.will_retry) say(`${data.node_id} failed.`);
+    }),
+    node_eval_complete: (message) => node(message, (block, data) => {
+      const words = data.assertions.map(word);
+      const verdict = data.passed ? "passed" : words.includes("failed") ? "failed" : "error";
+      dots(block, words);
+      set(block, "score", data.eval_score === null ? "" : (data.eval_score < 1 ? Math.min(data.eval_score, 0.99) : 1).toFixed(2));
+      set(block, "state", badge(`verdict-${verdict}`));
+      graph(data.node_id, { status: data.passed ? undefined : verdict, score: data.eval_score, dots: words });
+      if (!data.passed) say(`${data.node_id}: ${words.filter((one) => one !== "passed").length} of ${words.length} assertions did not pass.`);
+    }),
+    regression_found: ({ data }) => window.runsight.toast(`Regression found: ${data.node_id}, ${data.kind.replaceAll("_", " ")}.`, "warning"),
+  };
+
+  function end(message) {
+    const { status, eval_passed: passed } = message.data;
+    const verdict = passed === null ? "" : passed ? ", all assertions passed" : ", not all assertions passed";
+    say(`${page.dataset.runName} ${status}${verdict}.`);
+    refresh(true);
+    if (!hasChosen && shown()) open(shown().inspected, { isChosen: false });
+    setTimeout(() => socket?.close(), STAY);
+  }
+
+  function onMessage(message) {
+    on[message.event]?.(message);
+    if (["run_completed", "run_failed", "run_cancelled"].includes(message.event)) end(message);
+    else refresh(false);
+  }
+
+  // The server's parts
+
+  let due = 0;
+  let wantsAll = false;
+
+  function refresh(isAll) {
+    wantsAll ||= isAll;
+    due ||= setTimeout(async () => {
+      const all = wantsAll;
+      wantsAll = false;
+      try {
+        take(parse(await read(`${page.dataset.partsUrl}?after=${lastLogged()}${all ? "&all=1" : ""}`)));
+      } catch {
+        if (all) wantsAll = true;
+        setTimeout(() => refresh(false), 2000);
+      } finally {
+        due = 0;
+        if (wantsAll) refresh(true);
+      }
+    }, isAll ? 60 : HEAD_EVERY);
+  }
+
+  function take(fresh) {
+    const held = document.activeElement?.closest?.("[data-block]")?.id;
+    for (const next of fresh.querySelectorAll("[data-part-of-run]")) {
+      const old = part(page, next.dataset.partOfRun);
+      if (!old || old.contains(document.activeElement) && next.dataset.partOfRun === "head") continue;
+      const left = old.querySelector(".graph-scroll")?.scrollLeft;
+      old.replaceWith(document.adoptNode(next));
+      if (left) next.querySelector(".graph-scroll").scrollLeft = left;
+    }
+    if (held) document.getElementById(held)?.focus({ preventScroll: true });
+    log(fresh.querySelectorAll("[data-new-log] > li"));
+    mark();
+    document.dispatchEvent(new Event("htmx:afterSwap"));
+  }
+
+  const lines = () => page.querySelector("[data-log]");
+  const lastLogged = () => Number(lines()?.lastElementChild?.dataset.seq ?? 0);
+
+  function log(fresh) {
+    const list = lines();
+    const isAtEnd = list.scrollHeight - list.scrollTop - list.clientHeight < 40;
+    for (const line of fresh) if (Number(line.dataset.seq) > lastLogged()) list.append(document.adoptNode(line));
+    page.querySelector("[data-log-count]").textContent = lastLogged();
+    if (isAtEnd) list.scrollTop = list.scrollHeight;
+  }
+
+  function onState(now, code) {
+    if (now === "refused") {
+      window.runsight.toast(code === 4401 ? "You are logged out; log in again to watch this run." : "This run can no longer be watched.", "error");
+      return;
+    }
+    window.runsight.connection(now === "lost");
+    if (now === "open" && wasLost) refresh(true);
+    wasLost = now === "lost";
+  }
+
+  // Whole texts and copies, on demand
+
+  async function onDemand(event) {
+    const whole = event.target.closest?.("[data-load-whole]");
+    const copied = event.target.closest?.("[data-copy-from]");
+    if (!whole && !copied) return;
+    event.preventDefault();
+    const link = whole ?? copied;
+    try {
+      const text = await read(link.href);
+      if (copied) {
+        await navigator.clipboard.writeText(text);
+        window.runsight.toast("Copied: paste it under eval.cases of the workflow.", "success");
+      } else {
+        const box = document.querySelector(link.dataset.loadWhole);
+        box.textContent = text;
+        const panel = box.closest('[role="tabpanel"]');
+        if (panel) document.getElementById(panel.getAttribute("aria-labelledby"))?.click();
+        link.parentElement.remove();
+      }
+    } catch {
+      location.assign(link.href);
+    }
+  }
+
+  let socket = null;
+  let wasLost = false;
+  document.addEventListener("click", onDemand);
+  if (!page) return;
+  page.addEventListener("click", onClick);
+  window.addEventListener("hashchange", openHash);
+  mark();
+  openHash();
+  if (page.dataset.live === "yes") {
+    socket = window.runsight.live(`/ws/runs/${page.dataset.runPage}/`, { after: Number(page.dataset.lastSeq), onMessage, onState });
+  }
+})();

@@ -1,0 +1,90 @@
+// Menus, dialogs, tabs, toasts and copy buttons, all by data attributes.
+//   data-open-dialog="id" · data-close-dialog · data-menu (details) · data-dismiss
+//   data-copy="#selector" · role=tablist with role=tab and aria-controls
+// window.runsight.toast(text, "success" | "warning" | "error" | "info"), .connection(isLost)
+(() => {
+  const icons = document.querySelector("svg.icon use")?.getAttribute("href")?.split("#")[0] ?? "";
+
+  function toast(text, tone = "info") {
+    const box = document.createElement("div");
+    box.className = `toast toast--${tone}`;
+    const words = document.createElement("span");
+    words.textContent = text;
+    const close = document.createElement("button");
+    close.type = "button";
+    close.className = "button button--quiet button--icon button--small";
+    close.dataset.dismiss = "";
+    close.setAttribute("aria-label", "Dismiss");
+    close.append(icon("x"));
+    box.append(words, close);
+    document.getElementById("toasts")?.append(box);
+    if (tone !== "error") setTimeout(() => box.remove(), 6000);
+    return box;
+  }
+
+  function icon(name) {
+    const space = "http://www.w3.org/2000/svg";
+    const svg = document.createElementNS(space, "svg");
+    svg.setAttribute("class", "icon");
+    svg.setAttribute("aria-hidden", "true");
+    const use = document.createElementNS(space, "use");
+    use.setAttribute("href", `${icons}#${name}`);
+    svg.append(use);
+    return svg;
+  }
+
+  function connection(isLost) {
+    for (const banner of document.querySelectorAll("[data-connection]")) banner.hidden = !isLost;
+  }
+
+  async function copy(button) {
+    const source = document.querySelector(button.dataset.copy);
+    if (!source) return;
+    try {
+      await navigator.clipboard.writeText(source.value ?? source.textContent);
+      toast("Copied.", "success");
+    } catch {
+      toast("The browser did not allow copying. Select the text and copy it by hand.", "warning");
+    }
+  }
+
+  function select(tab) {
+    for (const other of tab.closest('[role="tablist"]').querySelectorAll('[role="tab"]')) {
+      const chosen = other === tab;
+      other.setAttribute("aria-selected", String(chosen));
+      other.tabIndex = chosen ? 0 : -1;
+      const panel = document.getElementById(other.getAttribute("aria-controls"));
+      if (panel) panel.hidden = !chosen;
+    }
+  }
+
+  document.addEventListener("click", (event) => {
+    const at = (selector) => event.target.closest?.(selector);
+    for (const menu of document.querySelectorAll("[data-menu][open]")) {
+      if (!menu.contains(event.target) || at("[data-open-dialog]")) menu.open = false;
+    }
+    const opener = at("[data-open-dialog]");
+    if (opener) document.getElementById(opener.dataset.openDialog)?.showModal();
+    if (at("[data-close-dialog]") || event.target.matches?.("dialog[open]")) event.target.closest("dialog")?.close();
+    at("[data-dismiss]")?.parentElement.remove();
+    if (at("[data-copy]")) copy(at("[data-copy]"));
+    if (at('[role="tab"]')) select(at('[role="tab"]'));
+  });
+
+  document.addEventListener("keydown", (event) => {
+    if (event.key === "Escape") {
+      const menu = document.querySelector("[data-menu][open]");
+      if (menu) { menu.open = false; menu.querySelector("summary").focus(); }
+    }
+    const tab = event.target.closest?.('[role="tab"]');
+    const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+    if (!tab || !step) return;
+    const tabs = [...tab.closest('[role="tablist"]').querySelectorAll('[role="tab"]')];
+    const next = tabs[(tabs.indexOf(tab) + step + tabs.length) % tabs.length];
+    select(next);
+    next.focus();
+    event.preventDefault();
+  });
+
+  window.runsight = Object.assign(window.runsight ?? {}, { toast, icon, connection });
+})();

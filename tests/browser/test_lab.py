@@ -1,0 +1,78 @@
+"""The assertion lab in a real browser: results while typing, examples, faults on their lines, a backtest."""
+
+import pytest
+
+from tests.browser.accessibility import serious_findings
+from tests.callers import user_in
+from tests.factories import finish, make_workflow
+from workflows_app import services
+
+pytestmark = pytest.mark.needs("browser")
+
+
+@pytest.fixture
+def lab(page, live_site, sign_in):
+    """The lab, as a viewer sees it, with a workflow that ran three times."""
+    workflow = make_workflow()
+    for text in ("hello", "hello there", "bye now"):
+        finish(services.start_run(workflow, {"text": text}))
+    sign_in(page, user_in("viewer"))
+    page.goto(f"{live_site}/assertions/")
+    return page
+
+
+def rows(page) -> list[str]:
+    return page.locator("#lab-rows .badge").all_inner_texts()
+
+
+def test_results_follow_the_typing(lab):
+    lab.fill("#lab-output", "one two three")
+    lab.fill("#lab-assertions", "- {type: word-count, value: 3}\n- {type: contains, value: four}")
+    lab.locator("#lab-rows >> text=does not contain 'four'").wait_for()
+    assert rows(lab) == ["Passed", "Failed"]
+    assert lab.inner_text("#lab-summary").split() == ["Failed", "score", "0.50"]
+    lab.fill("#lab-output", "one two four")
+    lab.locator("#lab-summary >> text=Passed").wait_for()
+    assert rows(lab) == ["Passed", "Passed"]
+
+
+def test_half_typed_yaml_keeps_the_results_and_tells_the_line(lab):
+    before = rows(lab)
+    lab.fill("#lab-assertions", "- {type: is-json}\n- {type: [")
+    lab.locator("#lab-faults >> text=not valid YAML").wait_for()
+    assert rows(lab) == before
+    lab.fill("#lab-assertions", "- {type: is-json}\n- {type: contians, value: x}")
+    lab.locator("#lab-faults >> text=Did you mean 'contains'?").wait_for()
+    lab.click("#lab-faults >> text=Line 2")
+    selected = "t => t.value.slice(t.selectionStart, t.selectionEnd)"
+    assert lab.locator("#lab-assertions").evaluate(selected) == "- {type: contians, value: x}"
+    lab.click("#type-regex [data-insert]")
+    assert lab.input_value("#lab-assertions").endswith('value: "\\\\b\\\\d{4}-\\\\d{2}-\\\\d{2}\\\\b"\n')
+
+
+def test_a_backtest_shows_which_runs_flip_and_the_threshold(lab):
+    lab.select_option("#lab-workflow", "shout")
+    lab.locator("#lab-block option[value=shout]").wait_for(state="attached")
+    assert lab.input_value("#lab-block") == "shout"  # the only one there is
+    lab.fill("#lab-assertions", "- {type: word-count, value: {max: 1}}")
+    lab.click("#lab-backtest")
+    lab.locator("#lab-report >> text=1 verdict would flip").wait_for()
+    assert lab.locator("#lab-report .chart__threshold").count() == 1
+    assert lab.locator("#lab-report tbody a").inner_text() == "#2"
+    assert not lab.locator("#lab-progress").is_visible()
+    for scheme in ("light", "dark"):
+        lab.emulate_media(color_scheme=scheme)
+        assert serious_findings(lab) == []
+    lab.set_viewport_size({"width": 390, "height": 844})
+    assert lab.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth") <= 0
+
+
+def test_a_block_can_be_taken_over_and_what_is_missing_is_said(lab):
+    lab.click("#lab-backtest")
+    lab.locator("#lab-report >> text=Choose a workflow.").wait_for()
+    lab.select_option("#lab-workflow", "shout")
+    lab.locator("#lab-block option[value=shout]").wait_for(state="attached")
+    lab.click("text=Start from this block")
+    lab.wait_for_function("document.getElementById('lab-output').value === 'BYE NOW'")
+    assert "value: HELLO" in lab.input_value("#lab-assertions")
+    assert rows(lab) == ["Failed"]

@@ -1,0 +1,155 @@
+"""The look in a real browser: themes, keyboard, charts, phone width, accessibility."""
+
+import pytest
+from django.contrib.auth.models import User
+
+from tests.browser.accessibility import serious_findings
+
+pytestmark = pytest.mark.needs("browser")
+
+
+@pytest.fixture
+def guide(page, live_site, sign_in):
+    """The style guide, as a member of staff sees it."""
+    sign_in(page, User.objects.create_superuser("ada", password="x"))
+    page.goto(f"{live_site}/styleguide/")
+    return page
+
+
+def background(page) -> str:
+    return page.evaluate("getComputedStyle(document.documentElement).backgroundColor")
+
+
+def overflow(page) -> int:
+    return page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+
+
+def test_the_style_guide_has_no_serious_finding_by_axe_in_either_theme(guide):
+    for scheme in ("light", "dark"):
+        guide.emulate_media(color_scheme=scheme)
+        assert serious_findings(guide) == []
+
+
+def test_the_login_page_has_no_serious_finding_by_axe_in_either_theme(page, live_site):
+    page.goto(f"{live_site}/login/")
+    for scheme in ("light", "dark"):
+        page.emulate_media(color_scheme=scheme)
+        assert serious_findings(page) == []
+
+
+def test_the_theme_follows_the_system_until_it_is_switched_and_the_choice_stays(guide):
+    guide.emulate_media(color_scheme="light")
+    light = background(guide)
+    guide.emulate_media(color_scheme="dark")
+    dark = background(guide)
+    assert light != dark
+    guide.click("details.menu > summary")
+    guide.click('[data-theme-set="light"]')
+    assert background(guide) == light
+    guide.reload()
+    assert background(guide) == light
+    assert guide.get_attribute('[data-theme-set="light"]', "aria-pressed") == "true"
+
+
+def test_a_phone_needs_no_sideways_scrolling(guide):
+    guide.set_viewport_size({"width": 390, "height": 844})
+    assert overflow(guide) <= 0
+    assert (
+        guide.locator("td[data-label=Status]").first.evaluate(
+            "td => getComputedStyle(td, '::before').content"
+        )
+        == '"Status"'
+    )
+
+
+def test_the_keyboard_searches_moves_selects_and_helps(guide):
+    guide.keyboard.press("/")
+    assert guide.evaluate("document.activeElement.matches('[data-search]')")
+    guide.keyboard.type("jk?")
+    assert guide.input_value("[data-search]") == "jk?"
+    guide.keyboard.press("Escape")
+    guide.keyboard.press("j")
+    guide.keyboard.press("j")
+    assert "#411" in guide.evaluate("document.activeElement.closest('[data-row]').textContent")
+    guide.keyboard.press("x")
+    guide.keyboard.press("k")
+    assert "#412" in guide.evaluate("document.activeElement.closest('[data-row]').textContent")
+    assert guide.locator("[data-select]:checked").count() == 1
+    guide.keyboard.press("?")
+    assert guide.locator("#keyboard-help").is_visible()
+    guide.keyboard.press("j")
+    guide.keyboard.press("Escape")
+    assert not guide.locator("#keyboard-help").is_visible()
+
+
+def test_c_presses_the_compare_button(guide):
+    guide.evaluate(
+        "document.querySelector('[data-compare]').addEventListener('click', () => { window.compared = true })"
+    )
+    guide.keyboard.press("c")
+    assert guide.evaluate("window.compared")
+
+
+def test_hovering_a_chart_tells_about_the_nearest_run_and_arrows_walk_along(guide):
+    plot = guide.locator(".chart__plot").first
+    plot.scroll_into_view_if_needed()
+    box = plot.bounding_box()
+    guide.mouse.move(box["x"] + box["width"] * 0.5, box["y"] + box["height"] * 0.9)
+    tip = guide.locator(".chart__tip")
+    assert tip.inner_text().startswith("#56")
+    guide.mouse.move(5, 5)
+    assert tip.count() == 0
+    plot.locator("a.mark:not([tabindex])").focus()
+    assert tip.inner_text().startswith("#110")
+    guide.keyboard.press("ArrowLeft")
+    assert tip.inner_text().startswith("#109")
+    assert plot.locator("a.mark:not([tabindex])").count() == 1
+
+
+def test_a_graph_node_is_updated_in_place(guide):
+    guide.evaluate(
+        "runsight.updateNode(document.querySelector('.graph'), 'critique',"
+        " {status: 'failed', score: 0.999, dots: ['passed', 'failed', 'error']})"
+    )
+    node = guide.locator('[data-node-id="critique"]')
+    assert node.get_attribute("data-status") == "failed"
+    assert node.locator(".graph__status").get_attribute("href").endswith("#failed")
+    assert node.locator(".graph__score").text_content() == "0.99"
+    assert node.locator(".graph__dots > *").count() == 3
+    assert (
+        node.locator("title").text_content() == "critique, llm, failed, score 0.99, 1 of 3 assertions passed"
+    )
+
+
+def test_toasts_and_the_connection_banner_come_and_go(guide):
+    guide.evaluate("runsight.toast('<b>Saved</b>', 'success'); runsight.connection(true)")
+    assert guide.locator("#toasts .toast").inner_text() == "<b>Saved</b>"
+    assert guide.locator("[data-connection]").is_visible()
+    guide.click("#toasts [data-dismiss]")
+    guide.evaluate("runsight.connection(false)")
+    assert guide.locator("#toasts .toast").count() == 0
+    assert not guide.locator("[data-connection]").is_visible()
+
+
+def test_tabs_and_menus_work_by_keyboard(guide):
+    guide.focus("#sg-tab-1")
+    guide.keyboard.press("ArrowRight")
+    assert guide.locator("#sg-panel-2").is_visible() and not guide.locator("#sg-panel-1").is_visible()
+    guide.click("details.menu > summary")
+    guide.keyboard.press("Escape")
+    assert not guide.locator(".menu__panel").is_visible()
+
+
+def test_times_read_the_same_in_the_browser_as_on_the_server(guide):
+    before = guide.locator("#sg-words").locator("xpath=..").locator("time").all_inner_texts()
+    guide.evaluate("document.dispatchEvent(new Event('htmx:afterSwap'))")
+    after = guide.locator("#sg-words").locator("xpath=..").locator("time").all_inner_texts()
+    assert before[2:] == after[2:] == ["3 min ago", "2 h ago", "4 d ago", *after[5:]]
+    assert len(after) == 6
+
+
+def test_the_admin_wears_our_colours(page, live_site, sign_in):
+    sign_in(page, User.objects.create_superuser("ada", password="x"))
+    page.goto(f"{live_site}/admin/")
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(246, 245, 241)"
+    assert page.locator("#site-name img").is_visible()

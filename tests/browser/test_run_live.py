@@ -1,0 +1,170 @@
+"""A run watched in a real browser: it fills in by itself, survives a lost connection, and leads to its comparison."""
+
+import re
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.browser.accessibility import serious_findings
+from tests.callers import user_in
+from tests.factories import finish, make_workflow
+from workflows_app import services
+
+pytestmark = pytest.mark.needs("browser")
+expect.set_options(timeout=20_000)  # a busy machine is slow, not wrong
+
+# Each block takes as long as the run says, so that there is something to watch.
+WATCHED = """\
+version: "1.0"
+blocks:
+  first:
+    type: code
+    code: |
+      import time
+      def main(data):
+          time.sleep(data["inputs"]["pause"])
+          return {"total": data["inputs"]["total"]}
+    assertions:
+      - {type: equals, value: 5, transform: "json_path:$.total"}
+      - {type: is-json}
+  second:
+    type: code
+    depends: first
+    code: |
+      import time
+      def main(data):
+          time.sleep(data["inputs"]["pause"])
+          return "# Report\\n\\nAll *good*."
+    assertions:
+      - {type: contains, value: Report}
+interface:
+  inputs:
+    - {name: total, type: number, default: 5}
+    - {name: pause, type: number, default: 0}
+"""
+
+
+@pytest.fixture
+def watched(executor):
+    return make_workflow(WATCHED, "watched")
+
+
+@pytest.fixture
+def operator(live_site, page, sign_in):
+    """A page of somebody who may start runs."""
+    sign_in(page, user_in("operator"))
+    return page
+
+
+def state(page, block: str):
+    return page.locator(f'[data-block="{block}"] [data-part="state"]')
+
+
+def in_graph(page, block: str):
+    return page.locator(f'.graph [data-node-id="{block}"]')
+
+
+def test_a_run_fills_in_without_a_reload_and_leads_to_the_comparison(operator, live_site, watched):
+    page = operator
+    good = finish(services.start_run(watched, {"total": 5}))
+    bad = finish(services.start_run(watched, {"total": 7, "pause": 3}))
+    page.goto(f"{live_site}/runs/{bad.pk}/")
+    page.click("text=Run again")
+    page.evaluate("window.isSamePage = true")
+    expect(state(page, "first")).to_have_text("Failed")
+    expect(in_graph(page, "first")).to_have_attribute("data-status", "failed")
+    expect(in_graph(page, "first").locator(".graph__dots > *")).to_have_count(2)
+    expect(state(page, "second")).to_have_text("Running")
+    expect(page.locator(".inspector .assertion--failed")).to_contain_text("passed in 1 of the last 2")
+    expect(state(page, "second")).to_have_text("Passed")
+    expect(page.locator("h1 ~ .badge").first).to_have_text("Completed")
+    expect(page.locator("[data-announce]")).to_have_text("Run #3 completed, not all assertions passed.")
+    expect(page.locator("[data-log] > li").last).to_contain_text("run completed")
+    assert page.evaluate("window.isSamePage") is True
+    assert page.locator(".inspector").get_attribute("data-inspected-block") == "first"
+
+    in_graph(page, "second").click()
+    expect(page.locator(".markdown h4")).to_have_text("Report")
+    assert re.search(r"#node-\d+$", page.url)
+    page.reload()
+    expect(page.locator(".inspector")).to_have_attribute("data-inspected-block", "second")
+
+    page.goto(f"{live_site}/runs/{bad.pk}/")
+    page.keyboard.press("c")
+    page.wait_for_url(f"**/runs/{bad.pk}/compare/{good.pk}/")
+    expect(page.locator(".note--bad")).to_contain_text("#2 is worse than #1.")
+    expect(page.locator(".flip--worse")).to_contain_text("equals")
+    expect(page.locator(".compared ins").first).to_have_text("7")
+    page.click("text=Changed only")
+    expect(page.locator(".compared")).to_have_count(1)
+
+
+def test_a_lost_connection_is_told_and_what_was_missed_arrives(operator, live_site, watched, page_faults):
+    page = operator
+    run = services.start_run(watched, {"pause": 3})
+    page.goto(f"{live_site}/runs/{run.pk}/")
+    page.context.set_offline(True)
+    expect(page.locator("[data-connection]")).to_be_visible()
+    finish(run)
+    expect(state(page, "second")).not_to_have_text("Passed")
+    page.context.set_offline(False)
+    expect(page.locator("[data-connection]")).to_be_hidden()
+    for block in ("first", "second"):
+        expect(state(page, block)).to_have_text("Passed")
+    expect(page.locator("h1 ~ .badge").first).to_have_text("Completed")
+    sequence = [int(text) for text in page.locator("[data-log] .log__seq").all_inner_texts()]
+    assert sequence == list(range(1, len(sequence) + 1))
+    page_faults[:] = [fault for fault in page_faults if "ERR_INTERNET_DISCONNECTED" not in fault]
+
+
+def test_cancelling_shows_at_once(operator, live_site, watched):
+    page = operator
+    run = services.start_run(watched, {"pause": 20})
+    page.goto(f"{live_site}/runs/{run.pk}/")
+    expect(state(page, "first")).to_have_text("Running")
+    page.click("text=Cancel run")
+    expect(page.locator("h1 ~ .badge").first).to_have_text("Cancelled")
+    expect(page.locator("text=Cancel run")).to_have_count(0)
+
+
+def test_the_list_filters_selects_and_compares_by_keyboard(operator, live_site, watched):
+    page = operator
+    runs = [services.start_run(watched, {"total": total}) for total in (5, 7)]
+    for run in runs:
+        finish(run)
+    page.goto(f"{live_site}/runs/")
+    assert page.locator("[data-compare]").is_disabled()
+    for _ in range(2):
+        page.keyboard.press("j")
+        page.keyboard.press("x")
+    page.keyboard.press("c")
+    page.wait_for_url(f"**/runs/{runs[1].pk}/compare/{runs[0].pk}/")
+    page.go_back()
+    page.select_option("[name=verdict]", "failed")
+    page.wait_for_url("**/runs/?verdict=failed")
+    expect(page.locator("tbody tr")).to_have_count(1)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_pages_have_no_serious_finding_by_axe_and_fit_a_phone(operator, live_site, watched, scheme):
+    page = operator
+    page.emulate_media(color_scheme=scheme)
+    old, new = (finish(services.start_run(watched, {"total": total})) for total in (5, 7))
+    for address in ("/runs/", f"/runs/{new.pk}/", f"/runs/{new.pk}/compare/{old.pk}/"):
+        page.set_viewport_size({"width": 1280, "height": 800})
+        page.goto(live_site + address)
+        assert serious_findings(page) == []
+        page.set_viewport_size({"width": 390, "height": 844})
+        assert (
+            page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth") <= 0
+        )
+
+
+def test_a_huge_output_is_loaded_when_asked_for(operator, live_site, executor):
+    page = operator
+    text = WATCHED.replace('return "# Report', 'return "word " * 50_000 + "end # Report')
+    run = finish(services.start_run(make_workflow(text, "huge")))
+    page.goto(f"{live_site}/runs/{run.pk}/")
+    assert len(page.locator("#output").inner_text()) <= 20_000
+    page.click("text=Show all of it")
+    expect(page.locator("#output")).to_contain_text("end # Report")

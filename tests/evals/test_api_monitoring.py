@@ -1,0 +1,226 @@
+"""Trends, baselines, regressions, dashboard, evaluate and backtest over the API."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from evals_app.models import Regression, RegressionKind
+from evals_app.regressions import sentence
+from evals_app.trends import Seen, thin
+from tests.callers import caller, queries_of
+from tests.evals.test_api_ingest import YAML, report
+from tests.factories import make_workflow
+from workflows_app.models import Workflow
+from workflows_app.services import save_version
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def client() -> Any:
+    """An admin's client, after six runs of which the fourth failed its assertions."""
+    make_workflow(YAML, "invoices")
+    client = caller("admin")
+    for index in range(6):
+        output = "no json" if index == 3 else "{}"
+        nodes = [{"node_id": "extract", "output": output, "cost_usd": 0.005 * (index + 1)}]
+        assert (
+            client.post("/api/runs/ingest/", report(external_id=str(index), nodes=nodes)).status_code == 201
+        )
+    return client
+
+
+def make_regressions(count: int) -> list[Regression]:
+    workflow = Workflow.objects.get()
+    level = {"count": 20, "mean": 0.9}
+    return [
+        Regression.objects.create(
+            workflow=workflow, node_id=f"b{index}", kind=RegressionKind.QUALITY, since_number=1,
+            before=level, after=level, evidence=index,
+        )
+        for index in range(count)
+    ]  # fmt: skip
+
+
+def test_a_trend_has_a_point_for_every_run(client: Any) -> None:
+    trend = client.get("/api/workflows/invoices/trends/?block=extract").json()
+    assert trend.keys() == {"block", "metric", "points", "baseline", "versions", "regressions"}
+    assert [point["value"] for point in trend["points"]] == [1.0, 1.0, 1.0, 0.5, 1.0, 1.0]
+    assert [point["passed"] for point in trend["points"]] == [True, True, True, False, True, True]
+    assert trend["points"][0].keys() == {"run", "number", "at", "version", "value", "passed"}
+    assert trend["baseline"].keys() == {"count", "mean", "low", "high"}
+    assert [mark["number"] for mark in trend["versions"]] == [1]
+
+
+@pytest.mark.parametrize(
+    ("query", "values"),
+    [
+        ("metric=cost&range=2", [0.025, 0.03]),
+        ("metric=pass_rate&range=all", [1.0, 1.0, 1.0, 0.75, 0.8, pytest.approx(5 / 6)]),
+        ("metric=nothing", [None] * 6),
+        ("range=24h", [1.0, 1.0, 1.0, 0.5, 1.0, 1.0]),
+    ],
+)
+def test_metrics_and_ranges(query: str, values: list[Any], client: Any) -> None:
+    for block in ("block=extract&", ""):
+        points = client.get(f"/api/workflows/invoices/trends/?{block}{query}").json()["points"]
+        assert [point["value"] for point in points] == values
+
+
+@pytest.mark.parametrize("range_", ["0", "1y", "-5", "99999999999", "٣"])
+def test_a_range_nobody_can_read_is_refused(range_: str, client: Any) -> None:
+    assert client.get(f"/api/workflows/invoices/trends/?block=extract&range={range_}").status_code == 400
+
+
+def test_thinning_keeps_ends_and_extremes() -> None:
+    seen = [Seen(number, 0.0 if number == 777 else 1.0, 1) for number in range(1, 100_001)]
+    kept = thin(seen, 500)
+    assert len(kept) <= 500
+    assert {1, 777, 100_000} <= kept.keys()
+
+
+def test_pinning_a_baseline_and_going_back(client: Any) -> None:
+    path = "/api/workflows/invoices/baseline/"
+    assert client.get(path).json()["pinned"] is None
+    pinned = client.put(path, {"version": 1}).json()
+    assert (pinned["pinned"]["version"], pinned["pinned"]["by"]) == (1, "admin")
+    assert client.delete(path).json()["pinned"] is None
+    for body in ({}, {"version": 9}, {"version": 1, "run": "00000000-0000-4000-8000-000000000000"}):
+        assert client.put(path, body).status_code == 400
+
+
+def test_only_what_was_observed_can_be_pinned(client: Any) -> None:
+    path = "/api/workflows/invoices/baseline/"
+    tried = client.post("/api/runs/ingest/", report(external_id="try", environment="simulation")).json()
+    save_version("invoices", YAML + "# never run\n")
+    for body, place in (({"run": tried["id"]}, "run"), ({"version": 2}, "version")):
+        response = client.put(path, body)
+        assert response.status_code == 400
+        assert response.json()["error"]["details"][0]["path"] == place
+    assert client.get(path).json()["pinned"] is None
+
+
+@pytest.mark.parametrize(
+    ("level", "told"),
+    [
+        ({"count": 9, "mean": 0.25}, "cost was $0.2500,"),
+        ({"count": 9, "mean": 2.5}, "cost was $2.50,"),
+        ({"count": 9, "mean": 812.0, "unit": "tokens"}, "cost was 812 tokens,"),
+        ({"count": 9, "mean": 0.00002}, "cost was $0.00002,"),
+    ],
+)
+def test_a_cost_is_told_in_dollars_unless_tokens_stand_in(level: dict[str, Any], told: str) -> None:
+    regression = Regression(node_id="b", kind=RegressionKind.COST, before=level, after=level)
+    assert told in sentence(regression, "invoices")
+
+
+def test_regressions_are_handled_once(client: Any) -> None:
+    (regression,) = make_regressions(1)
+    path = f"/api/regressions/{regression.pk}/"
+    told = {"id", "workflow", "node_id", "kind", "assertion", "state", "since_run", "found_run", "suspected",
+            "before", "after", "evidence"}  # fmt: skip
+    assert told <= client.get(path).json().keys()
+    assert client.post(path + "acknowledge/").json()["state"] == "acknowledged"
+    assert client.post(path + "acknowledge/").status_code == 200
+    assert client.post(path + "resolve/").json()["state"] == "resolved"
+    assert client.post(path + "acknowledge/").status_code == 409
+    assert client.get("/api/regressions/?state=open").json()["results"] == []
+
+
+def test_regressions_have_uuids_and_come_newest_first(client: Any) -> None:
+    made = make_regressions(3)
+    pages = [client.get("/api/regressions/?limit=2").json()]
+    pages.append(client.get(pages[0]["next"]).json())
+    ids = [found["id"] for page in pages for found in page["results"]]
+    assert ids == [str(regression.pk) for regression in reversed(made)]
+    assert all(UUID(one).version == 4 for one in ids)
+    assert client.get("/api/regressions/1/").status_code == 404
+
+
+def test_the_dashboard_counts_what_happened(client: Any) -> None:
+    body = client.get("/api/dashboard/?range=7d").json()
+    assert body.keys() == {"range", "pass_rate", "mean_score", "cost_usd", "runs", "running", "attention"}
+    assert body["runs"]["value"] == sum(body["runs"]["series"]) == 6
+    assert body["pass_rate"]["value"] == pytest.approx(5 / 6, abs=1e-5)
+    assert body["mean_score"]["value"] == pytest.approx(5.5 / 6, abs=1e-5)
+    assert body["cost_usd"]["value"] == pytest.approx(0.105)
+    assert body["runs"]["previous"] == 0
+    assert client.get("/api/dashboard/?range=all").status_code == 400
+
+
+def test_attention_comes_by_evidence_with_its_sentence(client: Any) -> None:
+    make_regressions(3)
+    found = client.get("/api/dashboard/attention/").json()["results"]
+    assert [item["node_id"] for item in found] == ["b2", "b1", "b0"]
+    assert found[0]["sentence"].startswith("`b2` in invoices: score was 0.90")
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/api/regressions/",
+        "/api/workflows/invoices/regressions/",
+        "/api/dashboard/",
+        "/api/dashboard/attention/",
+        "/api/workflows/invoices/trends/?block=extract",
+        "/api/workflows/invoices/baseline/",
+    ],
+)
+def test_reads_cost_the_same_for_any_number_of_rows(path: str, client: Any) -> None:
+    make_regressions(1)
+    before = queries_of(client, path)
+    Regression.objects.all().delete()
+    make_regressions(20)
+    for index in range(10, 20):
+        client.post(
+            "/api/runs/ingest/",
+            report(external_id=str(index), nodes=[{"node_id": "extract", "output": "{}"}]),
+        )
+    assert queries_of(client, path) == before
+
+
+def test_evaluating_stores_nothing_and_names_what_is_wrong() -> None:
+    body = {
+        "output": "Total: 12",
+        "assertions": [
+            {"type": "contains", "value": "Total"},
+            {"type": "contians"},
+            {"type": "cost", "threshold": 1},
+        ],
+        "context": {"cost_usd": 0.5},
+    }
+    answer = caller("viewer").post("/api/evaluate/", body).json()
+    assert {"score", "passed", "assertions", "named_scores"} <= answer.keys()
+    assert [(one["passed"], one["error"]) for one in answer["assertions"]] == [
+        (True, False), (False, True), (True, False),
+    ]  # fmt: skip
+
+
+def test_a_backtest_tells_which_verdicts_would_flip(client: Any) -> None:
+    body = {"workflow": "invoices", "block": "extract", "assertions": [{"type": "word-count", "value": 1}]}
+    answer = client.post("/api/evaluate/backtest/", body).json()
+    assert answer["count"] == 6
+    assert answer["before"] == {"passed": 5, "mean_score": pytest.approx(5.5 / 6)}
+    assert answer["after"]["passed"] == 5
+    assert answer["flipped_count"] == 0
+    assert answer["measured"] == [{"type": "word-count", "values": [1, 1, 2, 1, 1, 1]}]
+    stricter = client.post(
+        "/api/evaluate/backtest/",
+        {**body, "assertions": [{"type": "cost", "threshold": 0.0125}], "limit": 5},
+    ).json()
+    assert (stricter["count"], stricter["flipped_count"]) == (5, 3)
+    assert {flip["now"] for flip in stricter["flipped"]} == {False}
+    bad = client.post("/api/evaluate/backtest/", {**body, "assertions": [{"type": "regex", "value": "("}]})
+    assert bad.json()["error"]["details"][0]["path"] == "assertions[0].value"
+
+
+def test_a_backtest_of_a_misspelt_block_is_refused(client: Any) -> None:
+    body = {"workflow": "invoices", "block": "extrakt", "assertions": [{"type": "is-json"}]}
+    response = client.post("/api/evaluate/backtest/", body)
+    assert response.status_code == 400
+    (detail,) = response.json()["error"]["details"]
+    assert detail["path"] == "block"
+    assert "'extract'" in detail["message"]

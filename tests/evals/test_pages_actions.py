@@ -1,0 +1,200 @@
+"""What people do on the pages: run, pin, save."""
+
+import pytest
+
+from evals_app.models import BlockStatistics, PinnedBaseline
+from tests.callers import user_in
+from tests.evals.histories import add_history
+from tests.evals.test_pages_dashboard import html, visitor
+from tests.factories import ONE_CODE_BLOCK, make_workflow
+from workflows_app.models import Run, Workflow, WorkflowVersion
+
+pytestmark = pytest.mark.django_db
+TYPED = ONE_CODE_BLOCK.replace(
+    "    - {name: text, type: string, default: hello}\n",
+    """\
+    - {name: text, type: string, required: true, description: What to shout.}
+    - {name: times, type: integer, default: 2}
+    - {name: loud, type: boolean, default: true}
+    - {name: extra, type: object}
+""",
+)
+NO_CODE = """\
+version: "1.0"
+souls:
+  analyst: {role: Analyst, system_prompt: You analyse., provider: demo, model_name: demo-small}
+blocks:
+  analyze:
+    type: llm
+    soul_ref: analyst
+    prompt: Analyse it.
+"""
+
+
+# Run
+
+
+def test_one_button_starts_a_run_with_the_defaults():
+    make_workflow()
+    response = visitor().post("/workflows/shout/run/", {"defaults": "1"})
+    run = Run.objects.get()
+    assert response["Location"] == f"/runs/{run.pk}/"
+    assert run.inputs == {"text": "hello"}
+    assert run.started_by == user_in("operator")
+
+
+def test_the_form_has_a_field_for_each_declared_input():
+    make_workflow(TYPED)
+    page = html(visitor(), "/workflows/shout/run/")
+    assert 'name="input-text"' in page
+    assert "What to shout." in page
+    assert 'type="number" step="1"' in page
+    assert 'type="checkbox" id="page-id-input-loud"' in page
+    assert 'name="input-extra"' in page
+
+
+def test_what_is_typed_becomes_values_of_the_declared_types():
+    make_workflow(TYPED)
+    typed = {"input-text": "a\r\nb", "input-times": "3", "input-extra": '{"a": [1]}', "simulation": "1"}
+    assert visitor().post("/workflows/shout/run/", typed).status_code == 302
+    run = Run.objects.get()
+    assert run.inputs == {"text": "a\nb", "times": 3, "loud": False, "extra": {"a": [1]}}
+    assert run.environment == "simulation"
+
+
+@pytest.mark.parametrize(
+    ("typed", "told"),
+    [
+        ({"input-text": ""}, "is required"),
+        ({"input-text": "x", "input-times": "many"}, "“many” is not a number."),
+        ({"input-text": "x", "input-times": "1.5"}, "must be of type integer"),
+        ({"input-text": "x", "input-extra": "{"}, "is not JSON"),
+        ({"input-text": "x", "input-extra": "[]"}, "must be of type object"),
+        ({"input-text": "x", "input-times": "NaN"}, "is not a number"),
+    ],
+)
+def test_a_wrong_input_is_told_at_its_field_and_starts_nothing(typed, told):
+    make_workflow(TYPED)
+    response = visitor().post("/workflows/shout/run/", typed)
+    assert response.status_code == 400
+    page = response.content.decode()
+    assert told.replace("'", "&#x27;") in page
+    assert 'aria-invalid="true"' in page
+    assert not Run.objects.exists()
+
+
+def test_a_workflow_without_declared_inputs_takes_an_object():
+    make_workflow(ONE_CODE_BLOCK.partition("interface:")[0])
+    assert visitor().post("/workflows/shout/run/", {"inputs": "[1]"}).status_code == 400
+    visitor().post("/workflows/shout/run/", {"inputs": '{"text": "x"}'})
+    assert Run.objects.get().inputs == {"text": "x"}
+
+
+def test_a_disabled_workflow_refuses_politely():
+    Workflow.objects.filter(pk=make_workflow().pk).update(enabled=False)
+    response = visitor().post("/workflows/shout/run/", {"defaults": "1"}, follow=True)
+    assert "is disabled" in response.content.decode()
+
+
+def test_an_earlier_version_can_be_run():
+    make_workflow()
+    make_workflow(ONE_CODE_BLOCK + "# changed\n")
+    visitor().post("/workflows/shout/run/", {"version": "1", "defaults": "1"})
+    assert Run.objects.get().version.number == 1
+
+
+# Pin
+
+
+@pytest.mark.parametrize("chosen", [{"version": "1"}, {"run": "#3"}, {"run": "3"}])
+def test_a_baseline_is_pinned_and_unpinned(chosen):
+    add_history(make_workflow(), [1.0, 0.5, 0.0])
+    editor = visitor("editor")
+    page = editor.post("/workflows/shout/baseline/", chosen, follow=True).content.decode()
+    assert "New runs are compared with" in page
+    assert "Unpin" in page
+    mean = BlockStatistics.objects.get().pinned["score"]["mean"]
+    assert mean == pytest.approx(0.5 if "version" in chosen else 0.0)
+    editor.post("/workflows/shout/baseline/", {})
+    assert not PinnedBaseline.objects.exists()
+    assert BlockStatistics.objects.get().pinned is None
+
+
+@pytest.mark.parametrize("chosen", [{"version": "9"}, {"run": "nobody"}, {"run": "99"}, {"version": "x"}])
+def test_pinning_what_is_not_there_is_told(chosen):
+    add_history(make_workflow(), [1.0])
+    page = visitor("editor").post("/workflows/shout/baseline/", chosen, follow=True).content.decode()
+    assert "shout has no" in page
+    assert not PinnedBaseline.objects.exists()
+
+
+# Save
+
+
+def test_faults_show_on_their_lines_as_one_types():
+    text = NO_CODE.replace("type: llm", "type: lml")
+    page = visitor("editor").post("/start/check/", {"yaml": text}).content.decode()
+    assert "1 fault." in page
+    assert '<span class="line line--fault" data-line="6">    type: lml</span>' in page
+    assert "No faults." in visitor("editor").post("/start/check/", {"yaml": NO_CODE}).content.decode()
+
+
+@pytest.mark.parametrize("text", ["", "\t", "a: [", "- 1", "blocks:", "a: &a [*a]", "\0", "x" * 200_000])
+def test_any_text_is_answered_with_faults(text):
+    response = visitor("editor").post("/start/", {"yaml": text, "slug": "x"})
+    assert response.status_code == 400
+    assert "fault" in response.content.decode()
+    assert not Workflow.objects.exists()
+
+
+def test_what_the_page_offers_can_be_saved_as_it_is():
+    editor = visitor("editor")
+    offered = editor.get("/start/").context["yaml"]
+    response = editor.post("/start/", {"yaml": offered, "slug": "", "then": "run"})
+    assert response["Location"] == "/workflows/analysis/run/"
+
+
+def test_a_valid_text_is_saved_and_then_run():
+    editor = visitor("editor")
+    sent = {"yaml": NO_CODE.replace("\n", "\r\n"), "slug": "analysis", "message": "Hello", "then": "run"}
+    assert editor.post("/start/", sent)["Location"] == "/workflows/analysis/run/"
+    version = WorkflowVersion.objects.get()
+    assert version.yaml == NO_CODE
+    assert (version.message, version.author) == ("Hello", user_in("editor"))
+
+
+@pytest.mark.parametrize(
+    ("slug", "told"),
+    [
+        ("", "Give the workflow a short name"),
+        ("Not One", "will not do"),
+        ("schema", "is reserved"),
+        ("shout", "already"),
+    ],
+)
+def test_a_name_that_will_not_do_is_told(slug, told):
+    make_workflow()
+    response = visitor("editor").post("/start/", {"yaml": NO_CODE, "slug": slug})
+    assert response.status_code == 400
+    assert told in response.content.decode()
+
+
+def test_code_is_saved_only_by_those_who_may():
+    refused = visitor("editor").post("/start/", {"yaml": ONE_CODE_BLOCK, "slug": "shout"})
+    assert refused.status_code == 403
+    assert "workflows_app.save_code" in refused.content.decode()
+    assert ONE_CODE_BLOCK.splitlines()[3] in refused.content.decode()  # what was typed is not lost
+    assert visitor("admin").post("/start/", {"yaml": ONE_CODE_BLOCK, "slug": "shout"}).status_code == 302
+
+
+def test_an_edit_makes_a_version_and_notices_another_editor():
+    editor = visitor("editor")
+    editor.post("/start/", {"yaml": NO_CODE, "slug": "analysis"})
+    assert "Analyse it." in html(editor, "/workflows/analysis/edit/")
+    changed = NO_CODE.replace("Analyse it.", "Analyse it well.")
+    sent = {"yaml": changed, "based_on": "1"}
+    assert editor.post("/workflows/analysis/edit/", sent)["Location"] == "/workflows/analysis/"
+    late = editor.post("/workflows/analysis/edit/", {"yaml": NO_CODE, "based_on": "1"})
+    assert late.status_code == 409
+    assert "Version 2 was saved meanwhile" in late.content.decode()
+    assert WorkflowVersion.objects.count() == 2

@@ -1,0 +1,145 @@
+"""Two runs side by side: the sentence, flips first, differences, what is left out."""
+
+import time
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from evals_app.comparison import MOST_CHARACTERS, Comparison
+from tests.callers import user_in
+from tests.evals.test_pages_run import CHECKED
+from tests.factories import make_workflow, run_now
+from workflows_app import services
+from workflows_app.models import Run, RunNode, Workflow, WorkflowVersion
+
+
+@pytest.fixture
+def viewer(client, transactional_db):
+    client.force_login(user_in("viewer"))
+    return client
+
+
+def two_runs(old: dict, new: dict, yaml: str = CHECKED) -> tuple[Run, Run]:
+    """Runs with one node each, `new` after `old`; the fields are the node's."""
+    workflow = Workflow.objects.create(slug="bare", name="Bare")
+    version = WorkflowVersion.objects.create(workflow=workflow, number=1, yaml=yaml)
+    made = []
+    for number, fields in ((1, old), (2, new)):
+        run = Run.objects.create(workflow=workflow, version=version, number=number, status="completed")
+        RunNode.objects.create(
+            run=run, **{"node_id": "extract", "block_type": "code", "status": "completed", **fields}
+        )
+        made.append(run)
+    return made[1], made[0]
+
+
+def graded(*passed: bool) -> dict:
+    results = [
+        {"type": "equals", "passed": ok, "score": float(ok), "reason": f"It is {ok}.", "weight": 1.0, "metric": None,
+         "error": False, "measured": None, "index": index}
+        for index, ok in enumerate(passed)
+    ]  # fmt: skip
+    score = sum(passed) / len(passed)
+    return {
+        "eval_passed": all(passed),
+        "eval_score": score,
+        "eval_results": {"assertions": results, "error": None},
+    }
+
+
+SENTENCES = [
+    # verdicts before, after, the beginning
+    ((True, True), (True, False), "#2 is worse than #1."),
+    ((True, False), (True, True), "#2 is better than #1."),
+    ((True, False), (False, True), "#2 is worse in some and better in other respects than #1."),
+    ((True, False), (True, False), "#2 repeats #1 exactly."),
+]
+
+
+@pytest.mark.parametrize(("before", "after", "headline"), SENTENCES)
+def test_the_headline_says_which_way_it_went(db, before, after, headline):
+    assert Comparison(*two_runs(graded(*before), graded(*after))).headline == headline
+
+
+def test_with_other_outputs_but_the_same_verdicts_it_says_so(db):
+    comparison = Comparison(*two_runs({"output": "one"}, {"output": "two"}))
+    assert comparison.headline == "#2 and #1 have the same verdicts."
+    assert comparison.details == "1 of 1 output differs."
+
+
+def test_the_page_puts_flips_first_and_marks_what_differs(viewer):
+    workflow = make_workflow(CHECKED, "checked")
+    old, new = run_now(workflow), run_now(workflow, {"total": 7})
+    html = viewer.get(f"/runs/{new.pk}/compare/{old.pk}/").content.decode()
+    assert "#2 is worse than #1." in html
+    assert "1 assertion passed before and no longer does (extract)" in html
+    assert "the inputs were not the same" in html
+    assert html.index('id="compared-1"') < html.index("extract</bdi></h2>") < html.index("tell</bdi></h2>")
+    assert "<del>5</del>" in html and "<ins>7</ins>" in html
+    assert "The same output." in html
+
+
+def test_changed_only_leaves_out_what_is_the_same_and_says_how_much(viewer):
+    workflow = make_workflow(CHECKED, "checked")
+    old, new = run_now(workflow), run_now(workflow, {"total": 7})
+    html = viewer.get(f"/runs/{new.pk}/compare/{old.pk}/?changed=1").content.decode()
+    assert "tell</bdi></h2>" not in html and "1 unchanged block not shown" in html
+    same = run_now(workflow, {"total": 7})
+    html = viewer.get(f"/runs/{same.pk}/compare/{new.pk}/?changed=1").content.decode()
+    assert "Nothing changed" in html and "#3 repeats #2 exactly." in html
+
+
+def test_assertions_are_followed_from_one_version_to_the_next(viewer):
+    workflow = make_workflow(CHECKED, "checked")
+    old = run_now(workflow)
+    # Another weight and another place: still the same assertion.
+    moved = CHECKED.replace(
+        '      - {type: equals, value: 5, transform: "json_path:$.total", weight: 2, metric: sums}\n', ""
+    ).replace("  tell:\n", '      - {type: equals, value: 5, transform: "json_path:$.total"}\n  tell:\n')
+    services.save_version("checked", moved)
+    new = run_now(Workflow.objects.get(pk=workflow.pk), {"total": 7})
+    comparison = Comparison(new, old)
+    (flip,) = comparison.blocks[0].flips
+    assert (flip.type, flip.was, flip.now, flip.direction) == ("equals", "passed", "failed", "worse")
+    html = viewer.get(f"/runs/{new.pk}/compare/{old.pk}/").content.decode()
+    assert "What changed in the workflow, v1 to v2" in html and "version 1 became 2" in html
+
+
+def test_a_block_that_only_one_run_has_is_shown(viewer):
+    new, old = two_runs({"node_id": "gone", "output": "x"}, {"node_id": "extract", "output": "y"})
+    html = viewer.get(f"/runs/{new.pk}/compare/{old.pk}/").content.decode()
+    assert "gone</bdi></h2>" in html and "not run" in html
+
+
+def test_the_number_of_queries_does_not_grow_with_the_blocks(viewer):
+    new, old = two_runs({"output": "x"}, {"output": "y"})
+
+    def count() -> int:
+        with CaptureQueriesContext(connection) as queries:
+            assert viewer.get(f"/runs/{new.pk}/compare/{old.pk}/").status_code == 200
+        return len(queries)
+
+    one = count()
+    for run in (new, old):
+        RunNode.objects.bulk_create(
+            RunNode(run=run, node_id=f"b{i}", block_type="code", output=str(run.number)) for i in range(9)
+        )
+    assert count() == one <= 8
+
+
+def test_huge_outputs_are_compared_in_bounded_time_and_the_page_says_so(viewer):
+    texts = [
+        "\n".join(f"{word} {i * step % 997}" for i in range(60_000)) for word, step in (("a", 7), ("b", 11))
+    ]
+    new, old = two_runs({"output": texts[0]}, {"output": texts[1]})
+    assert len(texts[0]) > MOST_CHARACTERS
+    began = time.monotonic()
+    html = viewer.get(f"/runs/{new.pk}/compare/{old.pk}/").content.decode()
+    assert time.monotonic() - began < 10
+    assert "Only the beginning of each output is compared" in html
+
+
+def test_an_unknown_run_is_not_found(viewer):
+    new, _ = two_runs({}, {})
+    assert viewer.get(f"/runs/{new.pk}/compare/00000000-0000-0000-0000-000000000000/").status_code == 404

@@ -1,0 +1,120 @@
+"""The dashboard: figures, what needs attention, what runs now."""
+
+import pytest
+from django.core.cache import cache
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+
+from evals_app.models import Regression
+from tests.callers import user_in
+from tests.evals.histories import add_history, add_regression
+from tests.factories import make_workflow
+from workflows_app import services
+
+
+@pytest.fixture(autouse=True)
+def fresh_cache(db):
+    cache.clear()
+
+
+def visitor(role: str = "operator") -> Client:
+    client = Client()
+    client.force_login(user_in(role), backend="django.contrib.auth.backends.ModelBackend")
+    return client
+
+
+def html(client: Client, path: str) -> str:
+    response = client.get(path)
+    assert response.status_code == 200
+    return response.content.decode()
+
+
+def test_an_empty_site_teaches_one_action():
+    assert "Start from your own file" in html(visitor("editor"), "/")
+    looking = html(visitor("viewer"), "/")
+    assert 'href="/start/"' not in looking
+    assert "ask somebody" in looking
+
+
+def test_the_figures_come_after_the_page_and_with_a_range_in_it():
+    add_history(make_workflow(), [1.0, 1.0, 0.5, 1.0])
+    assert 'hx-get="/dashboard/figures/?range=7d"' in html(visitor(), "/")
+    for path in ("/dashboard/figures/?range=24h", "/?range=24h"):
+        page = html(visitor(), path)
+        assert "75 %" in page
+        assert "0.88" in page
+        assert "$0.0080" in page
+    assert "nothing to compare with" in page
+
+
+def test_an_unknown_range_falls_back():
+    make_workflow()
+    assert 'range=7d" aria-current="true"' in html(visitor(), "/?range=lots")
+
+
+def test_a_regression_is_told_with_its_links_and_a_button_for_those_who_may():
+    run = add_history(make_workflow(), [1.0, 0.5])[-1]
+    regression = add_regression(run)
+    page = html(visitor(), "/")
+    assert "<code>shout</code> in shout: <code>contains</code> passed 98 %, now 61 % since version 1" in page
+    assert f'href="/runs/{run.pk}/"' in page
+    assert 'href="/workflows/shout/versions/1/"' in page
+    assert "evidence strong" in page
+    assert f'action="/regressions/{regression.pk}/acknowledge/"' in page
+    assert "/acknowledge/" not in html(visitor("viewer"), "/")
+
+
+def test_acknowledging_goes_back_to_the_dashboard_and_says_so():
+    regression = add_regression(add_history(make_workflow(), [1.0])[-1])
+    response = visitor().post(f"/regressions/{regression.pk}/acknowledge/", {"next": "/"}, follow=True)
+    assert response.redirect_chain == [("/", 302)]
+    assert "Acknowledged" in response.content.decode()
+    assert Regression.objects.get().state == "acknowledged"
+
+
+@pytest.mark.parametrize("elsewhere", ["https://evil.example/", "//evil.example/", "javascript:alert(1)"])
+def test_a_form_never_leads_to_another_site(elsewhere):
+    regression = add_regression(add_history(make_workflow(), [1.0])[-1])
+    response = visitor().post(f"/regressions/{regression.pk}/resolve/", {"next": elsewhere})
+    assert response["Location"] == "/workflows/shout/"
+
+
+def test_a_run_in_progress_shows_how_far_it_is():
+    run = services.start_run(make_workflow())
+    page = html(visitor(), "/dashboard/now/")
+    assert f'data-running="{run.pk}"' in page
+    assert "0 of 1 blocks" in page
+
+
+def test_the_demo_says_that_it_is_one():
+    make_workflow(is_demo=True)
+    assert "Demo data." in html(visitor(), "/")
+
+
+def test_names_are_text_and_not_markup():
+    workflow = make_workflow(is_demo=True)
+    workflow.name = "<b>bold</b>"
+    workflow.save()
+    add_regression(add_history(workflow, [1.0])[-1], node_id="<i>x</i>")
+    page = html(visitor(), "/")
+    assert "<i>x</i>" not in page
+    assert "&lt;i&gt;x&lt;/i&gt;" in page
+
+
+def test_the_number_of_queries_does_not_grow_with_what_is_stored(django_assert_max_num_queries):
+    from django.db import connection
+
+    runs = add_history(make_workflow(), [1.0])
+    add_regression(runs[0])
+    client = visitor()
+    with CaptureQueriesContext(
+        connection,
+    ) as few:
+        client.get("/")
+    for number in range(12):
+        workflow = make_workflow(slug=f"more-{number}")
+        add_regression(add_history(workflow, [1.0, 0.5] * 5)[-1])
+        services.start_run(workflow)
+    with CaptureQueriesContext(connection) as many:
+        client.get("/")
+    assert len(many) == len(few) + 1  # the versions of what is running

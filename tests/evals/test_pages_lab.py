@@ -1,0 +1,169 @@
+"""The assertion lab as it comes from the server: without a script, and line by line for one."""
+
+import asyncio
+import json
+
+import pytest
+from django.contrib.auth.models import User
+from django.db import connection
+from django.test import AsyncClient
+from django.test.utils import CaptureQueriesContext
+
+from evals_app import backtest as backtests
+from evals_app.assertions import assertion_types
+from tests.callers import user_in
+from tests.factories import make_workflow, run_now
+
+FORM = {"output": "hello world", "cost_usd": "0.5", "latency_ms": "", "limit": "1000"}
+
+
+@pytest.fixture
+def viewer(client, db):
+    client.force_login(user_in("viewer"))
+    return client
+
+
+@pytest.fixture
+def shouted(transactional_db):
+    """A workflow with three runs whose block passed twice and failed once."""
+    workflow = make_workflow()
+    for text in ("hello", "hello there", "bye now"):
+        run_now(workflow, {"text": text})
+    return workflow
+
+
+def post(client, **form):
+    return client.post("/assertions/", {**FORM, **form})
+
+
+def test_every_type_is_shown_with_its_documentation(viewer):
+    html = viewer.get("/assertions/").content.decode()
+    for one in assertion_types():
+        assert f'id="type-{one["type"]}"' in html
+    assert "The number of words, split at white space, equals the value or lies in its range." in html
+
+
+def test_a_text_is_judged_without_a_script(viewer):
+    yaml = "- {type: contains, value: hello}\n- {type: cost, threshold: 0.1}\n- {type: latency, threshold: 5}"
+    html = post(viewer, assertions=yaml).content.decode()
+    words = [part.split('"')[0] for part in html.split('<li class="assertion assertion--')[1:]][:3]
+    assert words == ["passed", "failed", "error"]
+    assert "Cost is $0.5, above $0.1." in html
+    assert "score 0.33" in html
+
+
+def test_what_was_typed_comes_back_as_it_was(viewer):
+    typed = "\n<script>alert(1)</script>\n"
+    html = post(
+        viewer, output=typed, assertions="- {type: is-json}  # <b>", cost_usd="a <lot>"
+    ).content.decode()
+    assert "&lt;script&gt;alert(1)" in html and "<script>alert(1)" not in html
+    assert "- {type: is-json}  # &lt;b&gt;" in html
+    assert "“a &lt;lot&gt;” is not a number of 0 or more." in html
+
+
+def test_faults_in_the_yaml_are_told_with_their_lines(viewer):
+    html = post(viewer, assertions="- {type: is-json}\n- {type: contians, value: x}").content.decode()
+    assert 'data-line="2"' in html
+    assert "unknown assertion type &#x27;contians&#x27;. Did you mean &#x27;contains&#x27;?" in html
+    broken = post(viewer, assertions="- {type: [").content.decode()
+    assert "not valid YAML" in broken and "Nothing to say yet" in broken
+
+
+def test_a_backtest_tells_flips_runs_and_the_spread(viewer, shouted):
+    form = {"workflow": "shout", "block": "shout", "assertions": "- {type: word-count, value: {max: 1}}"}
+    html = post(viewer, action="backtest", **form).content.decode()
+    assert "Of 3 outputs, 1 verdict would flip: 1 from passed to failed." in html
+    flipped = shouted.runs.get(number=2)
+    assert f"/runs/{flipped.pk}/" in html and "#2</a>" in html
+    assert "3 values from 1 to 2; 1 on the passing side of 1" in html
+
+
+def test_a_backtest_without_what_it_needs_says_what_is_missing(viewer, shouted):
+    html = post(viewer, action="backtest", assertions="").content.decode()
+    for words in ("Choose a workflow.", "Choose a block.", "Write at least one assertion."):
+        assert words in html
+    empty = post(viewer, action="backtest", workflow="shout", block="gone", assertions="- {type: is-json}")
+    assert "Nothing to look back at" in empty.content.decode()
+
+
+def test_the_lab_starts_from_a_block_or_a_node(viewer, shouted):
+    by_block = viewer.get("/assertions/?workflow=shout&block=shout").content.decode()
+    assert "BYE NOW" in by_block and "value: HELLO" in by_block
+    node = shouted.runs.get(number=1).nodes.get()
+    by_node = viewer.get(f"/assertions/?node={node.pk}").content.decode()
+    assert "\nHELLO</textarea>" in by_node
+    loaded = post(viewer, action="load", workflow="shout", block="shout", assertions="x").content.decode()
+    assert "BYE NOW" in loaded and "value: HELLO" in loaded
+    assert viewer.get("/assertions/?node=999999").status_code == 404
+    assert viewer.get("/assertions/?workflow=none").status_code == 404
+
+
+def test_blocks_of_a_workflow_are_offered(viewer, shouted):
+    html = viewer.get("/assertions/blocks/?workflow=shout").content.decode()
+    assert '<option value="shout">shout (1 assertion)</option>' in html
+    assert viewer.get("/assertions/blocks/?workflow=none").status_code == 404
+
+
+def test_the_lab_is_for_those_who_may_see_runs(client, db):
+    for method, path in (
+        ("get", "/assertions/"),
+        ("get", "/assertions/blocks/"),
+        ("post", "/assertions/backtest/"),
+    ):
+        assert getattr(client, method)(path)["Location"].startswith("/login/")
+    client.force_login(User.objects.create_user("nobody"))
+    assert client.get("/assertions/").status_code == 403
+    assert client.post("/assertions/backtest/").status_code == 403
+
+
+def stream(user, form):
+    """What a script hears of a backtest: the status and every line."""
+
+    async def ask():
+        client = AsyncClient()
+        await client.aforce_login(user)
+        response = await client.post("/assertions/backtest/", form)
+        if not response.streaming:
+            return response.status_code, [response.json()]
+        text = "".join([part.decode() async for part in response.streaming_content])
+        return response.status_code, [json.loads(line) for line in text.splitlines()]
+
+    return asyncio.run(ask())
+
+
+def test_a_script_hears_how_far_the_backtest_is(monkeypatch, shouted):
+    monkeypatch.setattr(backtests, "PROGRESS_EVERY", 1)
+    form = {**FORM, "workflow": "shout", "block": "shout", "assertions": "- {type: contains, value: BYE}"}
+    status, lines = stream(user_in("viewer"), form)
+    assert status == 200
+    assert [line["done"] for line in lines[:-1]] == [1, 2, 3, 3]
+    assert all(line["of"] == 3 for line in lines[:-1])
+    assert "3 verdicts would flip: 2 from passed to failed and 1 from failed to passed." in lines[-1]["html"]
+
+
+def test_a_script_hears_why_there_is_no_backtest(shouted):
+    form = {**FORM, "workflow": "shout", "block": "shout", "assertions": "- {type: contians}"}
+    status, [answer] = stream(user_in("viewer"), form)
+    assert status == 200
+    assert answer["faults"][0]["line"] == 1
+
+
+def test_a_backtest_that_takes_too_long_is_stopped_and_says_so(monkeypatch, viewer, shouted):
+    monkeypatch.setattr(backtests, "MOST_SECONDS", -1.0)
+    form = {"workflow": "shout", "block": "shout", "assertions": "- {type: is-json}"}
+    assert "older outputs were not judged" in post(viewer, action="backtest", **form).content.decode()
+
+
+def test_queries_do_not_grow_with_runs_or_flips(viewer, shouted):
+    form = {"action": "backtest", "workflow": "shout", "block": "shout", "assertions": "- {type: is-json}"}
+    with CaptureQueriesContext(
+        connection,
+    ) as few:
+        post(viewer, **form)
+    for _ in range(7):
+        run_now(shouted, {"text": "hello again"})
+        make_workflow(slug=f"other-{_}")
+    with CaptureQueriesContext(connection) as many:
+        post(viewer, **form)
+    assert len(many) == len(few) <= 12

@@ -1,0 +1,318 @@
+"""One run's page, its inspector, and what is fetched again while it runs."""
+
+import json
+
+import pytest
+import yaml
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from evals_app.inspector import Inspector
+from evals_app.models import Regression
+from evals_app.run_blocks import RunBlocks, blocks_in_order
+from tests.callers import user_in
+from tests.factories import make_workflow, run_now
+from workflows_app.engine.validate import compile_document
+from workflows_app.models import NodeStatus, Run, RunNode, Soul, SoulVersion, Workflow, WorkflowVersion
+
+CHECKED = """\
+version: "1.0"
+blocks:
+  extract:
+    type: code
+    code: |
+      def main(data):
+          return {"total": data["inputs"]["total"], "note": "<script>alert(1)</script>"}
+    assertions:
+      - {type: equals, value: 5, transform: "json_path:$.total", weight: 2, metric: sums}
+      - {type: is-json}
+      - {type: cost, threshold: 0.01}
+      - {type: equals, value: 1, transform: "json_path:$.missing"}
+  tell:
+    type: code
+    depends: extract
+    code: |
+      def main(data):
+          return "# Done\\n\\nIt is **done**."
+interface:
+  inputs:
+    - {name: total, type: number, default: 5}
+"""
+
+
+@pytest.fixture
+def operator(client, db):
+    client.force_login(user_in("operator"))
+    return client
+
+
+@pytest.fixture
+def checked(transactional_db) -> Workflow:
+    return make_workflow(CHECKED, "checked")
+
+
+@pytest.fixture
+def viewer(client, transactional_db):
+    client.force_login(user_in("viewer"))
+    return client
+
+
+def bare_run(yaml_text: str = CHECKED, **fields) -> Run:
+    workflow = Workflow.objects.create(slug="bare", name="Bare", last_run_number=1)
+    version = WorkflowVersion.objects.create(workflow=workflow, number=1, yaml=yaml_text)
+    return Run.objects.create(workflow=workflow, version=version, number=1, **{"status": "running", **fields})
+
+
+def make_node(run: Run, node_id: str = "extract", **fields) -> RunNode:
+    told = {"block_type": "code", "status": "completed", "output": "fine", **fields}
+    return RunNode.objects.create(run=run, node_id=node_id, **told)
+
+
+def html_of(client, address: str) -> str:
+    response = client.get(address)
+    assert response.status_code == 200
+    return response.content.decode()
+
+
+def test_the_page_tells_what_failed_and_why_first(viewer, checked):
+    for _ in range(3):
+        run_now(checked)
+    run = run_now(checked, {"total": 7})
+    html = html_of(viewer, f"/runs/{run.pk}/")
+    assert 'data-inspected-block="extract"' in html
+    assert "Failed" in html and "passed in <b>3 of the last 3</b>" in html
+    assert "<strong>Could not be checked.</strong>" in html
+    assert "usually" in html and "from 3 earlier runs" in html
+    assert '<mark><span class="n">7</span></mark>' in html
+    assert "<script>alert" not in html and "&lt;script&gt;alert" in html
+    assert f"/runs/{run.pk}/compare/" in html and "Compare with #3" in html
+    assert "Exact YAML that ran" in html and "json_path:$.total" in html
+
+
+def test_markdown_is_rendered_and_the_source_is_there(viewer, checked):
+    run = run_now(checked)
+    node = run.nodes.get(node_id="tell")
+    html = html_of(viewer, f"/runs/{run.pk}/nodes/{node.pk}/?part=1")
+    assert "<h4>Done</h4>" in html and "<strong>done</strong>" in html and "# Done" in html
+    assert "<html" not in html
+    assert "<html" in html_of(viewer, f"/runs/{run.pk}/nodes/{node.pk}/")
+
+
+def test_the_number_of_queries_grows_neither_with_blocks_nor_with_rounds_nor_with_history(viewer, checked):
+    addresses = ("/runs/{run}/", "/runs/{run}/live/?all=1", "/runs/{run}/nodes/{node}/")
+
+    def counts(run: Run) -> list[int]:
+        found = []
+        for address in addresses:
+            node = run.nodes.exclude(eval_results=None).last()
+            with CaptureQueriesContext(connection) as queries:
+                html_of(viewer, address.format(run=run.pk, node=node.pk))
+            found.append(len(queries))
+        return found
+
+    few = run_now(checked)
+    before = counts(few)
+    for _ in range(5):
+        many = run_now(checked)
+    for attempt in range(2, 9):
+        make_node(many, attempt=attempt, iteration=2)
+    assert counts(many) == before
+    assert max(before) <= 14
+
+
+def test_blocks_stand_in_the_order_they_run_with_a_loops_inside_after_it():
+    definition = compile_document(
+        """
+version: "1.0"
+souls: {s: {role: R, system_prompt: P, provider: demo, model_name: demo-small}}
+blocks:
+  last: {type: code, depends: ask, code: "def main(data): return 1"}
+  draft: {type: llm, soul_ref: s, prompt: Go}
+  ask:
+    type: dispatch
+    depends: refine
+    exits: [{id: one, soul_ref: s, task: Go}, {id: two, soul_ref: s, task: Go}]
+  refine: {type: loop, inner_block_refs: [draft]}
+"""
+    )
+    assert [(name, depth) for name, _, depth in blocks_in_order(definition)] == [
+        ("refine", 0), ("draft", 1), ("ask", 0), ("ask.one", 1), ("ask.two", 1), ("last", 0),
+    ]  # fmt: skip
+
+
+def test_a_pending_run_shows_its_blocks_before_any_has_begun(operator):
+    run = bare_run(status="pending")
+    html = html_of(operator, f"/runs/{run.pk}/")
+    assert html.count('data-block="') == 2 and "Nothing has finished yet" in html
+    assert 'data-live="yes"' in html and "Cancel run" in html
+
+
+def test_a_loop_is_under_way_as_soon_as_something_inside_it_is(db):
+    text = CHECKED.replace("  tell:\n", "  again: {type: loop, inner_block_refs: [tell]}\n  tell:\n")
+    run = bare_run(text.replace("    depends: extract\n", ""))
+    make_node(run, "tell", status="running")
+    rows = {row.block_id: row.status for row in RunBlocks(run).rows}
+    assert rows == {"extract": "pending", "again": NodeStatus.RUNNING, "tell": "running"}
+
+
+def test_a_failed_attempt_an_evaluation_that_broke_and_a_failed_assertion_are_told_apart(operator):
+    run = bare_run()
+    failed = make_node(run, status="failed", output="", error={"type": "timeout", "message": "Took 30 s."})
+    broke = make_node(
+        run,
+        attempt=2,
+        eval_passed=False,
+        eval_results={"assertions": [], "named_scores": {}, "error": "The evaluation broke: KeyError"},
+    )
+    first = html_of(operator, f"/runs/{run.pk}/nodes/{failed.pk}/")
+    assert "This attempt failed: timeout" in first and "Took 30 s." in first and "attempt 2" in first
+    second = html_of(operator, f"/runs/{run.pk}/nodes/{broke.pk}/")
+    assert "The evaluation itself broke" in second and "KeyError" in second
+    assert broke.verdict == "error"
+
+
+def test_a_cap_that_only_warned_is_told(operator):
+    run = bare_run()
+    node = make_node(run, details={"warnings": ["Limit of the run: 113 of the 20 tokens are used."]})
+    assert "113 of the 20 tokens" in html_of(operator, f"/runs/{run.pk}/nodes/{node.pk}/")
+
+
+def test_a_huge_output_is_folded_and_loads_on_demand(operator):
+    run = bare_run()
+    node = make_node(run, output="word " * 200_000)
+    html = html_of(operator, f"/runs/{run.pk}/")
+    assert len(html) < 150_000
+    assert "The first 20,000 of 1,000,000 characters" in html
+    whole = operator.get(f"/runs/{run.pk}/nodes/{node.pk}/output.txt")
+    assert whole["Content-Type"] == "text/plain; charset=utf-8" and len(whole.content) == 1_000_000
+
+
+def test_awkward_names_and_texts_do_not_break_the_page(operator):
+    run = bare_run()
+    Workflow.objects.update(name="<b>" + "x" * 190)
+    make_node(run, "extract", output="مرحبا " * 10, prompt="<img src=x onerror=alert(1)>")
+    html = html_of(operator, f"/runs/{run.pk}/")
+    assert "<img src=x" not in html and "&lt;b&gt;xxx" in html and 'dir="auto"' in html
+
+
+def test_a_run_of_a_document_that_is_no_longer_valid_is_still_shown(operator):
+    run = bare_run('version: "1.0"\nblocks:\n  a: {type: gate, eval_key: a}\n', status="completed")
+    node = make_node(run, "a", eval_passed=True, eval_score=1.0,
+                     eval_results={"assertions": [{"type": "equals", "passed": True, "score": 1.0, "reason": "Same.",
+                     "weight": 1.0, "metric": None, "error": False, "measured": None, "index": 0}], "error": None})  # fmt: skip
+    assert "no longer valid" in html_of(operator, f"/runs/{run.pk}/")
+    assert "Same." in html_of(operator, f"/runs/{run.pk}/nodes/{node.pk}/")
+
+
+def test_a_child_run_and_its_parent_link_to_each_other(operator):
+    parent = bare_run()
+    child = Run.objects.create(workflow=parent.workflow, version=parent.version, number=2, parent_run=parent)
+    node = make_node(parent, child_run=child, block_type="workflow")
+    assert f'href="/runs/{child.pk}/"' in html_of(operator, f"/runs/{parent.pk}/nodes/{node.pk}/")
+    assert f'href="/runs/{parent.pk}/"' in html_of(operator, f"/runs/{child.pk}/")
+
+
+def test_what_is_fetched_again_has_the_new_events_and_the_rest_only_when_asked(viewer, checked):
+    run = run_now(checked)
+    html = html_of(viewer, f"/runs/{run.pk}/live/?after={run.last_seq - 2}")
+    assert html.count("data-seq=") == 2 and 'data-part-of-run="head"' in html and "data-block" not in html
+    everything = html_of(viewer, f"/runs/{run.pk}/live/?all=1&after=nonsense")
+    assert everything.count("data-seq=") == run.last_seq and 'data-part-of-run="graph"' in everything
+
+
+def test_a_run_becomes_an_eval_case_that_is_valid_in_its_own_document(viewer, checked):
+    run = run_now(checked, {"total": 7})
+    text = viewer.get(f"/runs/{run.pk}/case.yaml").content.decode()
+    (case,) = yaml.safe_load(text)
+    assert case["inputs"] == {"total": 7}
+    assert json.loads(case["fixtures"]["extract"])["total"] == 7
+    assert case["fixtures"]["tell"] == "# Done\n\nIt is **done**."
+    document = CHECKED + "eval:\n  cases:\n" + "".join(f"    {line}\n" for line in text.splitlines())
+    assert compile_document(document).eval.cases[0].id == f"run-{run.number}"
+
+
+def test_cancelling_and_running_again_need_their_permissions_and_say_what_happened(client, transactional_db):
+    run = bare_run()
+    client.force_login(user_in("viewer"))
+    assert client.post(f"/runs/{run.pk}/cancel/").status_code == 403
+    assert client.post(f"/runs/{run.pk}/rerun/").status_code == 403
+    assert "Run again" not in html_of(client, f"/runs/{run.pk}/")
+    client.force_login(user_in("operator"))
+    page = client.post(f"/runs/{run.pk}/cancel/", follow=True).content.decode()
+    assert "Run #1 is cancelled." in page and "Cancel run" not in page
+    page = client.post(f"/runs/{run.pk}/cancel/", follow=True).content.decode()
+    assert "already cancelled" in page
+    response = client.post(f"/runs/{run.pk}/rerun/", follow=True)
+    again = Run.objects.latest("number")
+    assert response.redirect_chain[-1][0] == f"/runs/{again.pk}/" and again.rerun_of_id == run.pk
+    Workflow.objects.update(enabled=False)
+    assert "is disabled" in client.post(f"/runs/{run.pk}/rerun/", follow=True).content.decode()
+
+
+def test_a_node_is_found_in_its_own_run_only(operator):
+    run = bare_run()
+    other = Run.objects.create(workflow=run.workflow, version=run.version, number=2)
+    node = make_node(other)
+    assert operator.get(f"/runs/{run.pk}/nodes/{node.pk}/").status_code == 404
+    assert operator.get(f"/runs/{run.pk}/nodes/{node.pk}/output.txt").status_code == 404
+
+
+EXPECTED = [
+    ({"type": "cost", "threshold": 0.01}, "at most $0.0100"),
+    ({"type": "latency", "threshold": 9000}, "at most 9.0 s"),
+    ({"type": "bleu", "value": "x", "threshold": 0.5}, "at least 0.50"),
+    ({"type": "word-count", "value": {"min": 3, "max": 60}}, "3 to 60 words"),
+    ({"type": "word-count", "value": {"max": 60}}, "at most 60 words"),
+    ({"type": "is-json", "value": {"type": "object"}}, "JSON that fits the schema"),
+    ({"type": "is-json"}, ""),
+    ({"type": "contains", "value": "x" * 300}, "x" * 160 + "…"),
+    ({"type": "equals", "value": True}, "true"),
+]
+
+
+@pytest.mark.parametrize(("config", "words"), EXPECTED)
+def test_what_was_expected_is_said_in_words(db, config, words):
+    run = bare_run(f"version: '1.0'\nblocks:\n  extract:\n    type: code\n    code: 'def main(data): return 1'\n    assertions: [{json.dumps(config)}]\n")  # fmt: skip
+    result = {"type": config["type"], "passed": True, "score": 1.0, "reason": "Yes.", "weight": 1.0, "metric": None,
+              "error": False, "measured": None, "index": 0}  # fmt: skip
+    node = make_node(run, eval_passed=True, eval_results={"assertions": [result], "error": None})
+    assert [one.expected for one in Inspector(run, node).assertions] == [words]
+
+
+def test_a_regression_found_with_the_run_is_told_and_can_be_acknowledged_there(operator):
+    run = bare_run(status="completed")
+    level = {"count": 20, "mean": 0.9}
+    found = Regression.objects.create(
+        workflow=run.workflow, node_id="extract", kind="quality_drop", since_number=1, found_run=run,
+        found_run_number=1, before=level, after={"count": 20, "mean": 0.4},
+    )  # fmt: skip
+    html = html_of(operator, f"/runs/{run.pk}/")
+    assert "score was 0.90, now 0.40" in html and f'name="next" value="/runs/{run.pk}/"' in html
+    back = operator.post(f"/regressions/{found.pk}/acknowledge/", {"next": f"/runs/{run.pk}/"}, follow=True)
+    assert back.redirect_chain[-1][0] == f"/runs/{run.pk}/" and "Acknowledged" in back.content.decode()
+
+
+def test_every_page_about_a_demo_run_says_that_it_is_a_demo(operator, checked):
+    node = run_now(checked).nodes.first()
+    run, other = node.run, run_now(checked)
+    pages = ["/runs/", f"/runs/{run.pk}/", f"/runs/{run.pk}/nodes/{node.pk}/",
+             f"/runs/{run.pk}/compare/{other.pk}/", "/workflows/checked/run/"]  # fmt: skip
+    for is_demo in (True, False):
+        Workflow.objects.update(is_demo=is_demo)
+        for page in pages:
+            assert ("Demo data." in operator.get(page).content.decode()) == is_demo, page
+
+
+def test_a_soul_is_linked_only_if_it_has_a_page(operator, checked):
+    node = run_now(checked).nodes.first()
+    RunNode.objects.filter(pk=node.pk).update(soul_id="clerk", soul_version="abc")
+    page = f"/runs/{node.run_id}/nodes/{node.pk}/"
+    assert 'href="/souls/clerk/"' not in operator.get(page).content.decode()
+    SoulVersion.objects.create(soul=Soul.objects.create(slug="clerk"), version="abc", definition={})
+    assert 'href="/souls/clerk/"' in operator.get(page).content.decode()
+
+
+def test_the_page_of_a_block_does_not_link_to_itself(operator, checked):
+    node = run_now(checked).nodes.first()
+    assert "Own page" in operator.get(f"/runs/{node.run_id}/").content.decode()
+    assert "Own page" not in operator.get(f"/runs/{node.run_id}/nodes/{node.pk}/").content.decode()

@@ -1,0 +1,249 @@
+"""The list of runs: filters, order, pages, export, selection."""
+
+import csv
+import io
+import json
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from django.db import connection
+from django.test import AsyncClient
+from django.test.utils import CaptureQueriesContext
+
+from evals_app import run_list
+from evals_app.run_export import harmless
+from tests.callers import user_in
+from workflows_app.models import Run, Workflow, WorkflowVersion
+
+START = datetime(2026, 3, 1, 12, tzinfo=UTC)
+
+
+@pytest.fixture
+def viewer(client, db):
+    client.force_login(user_in("viewer"))
+    return client
+
+
+def make_version(slug: str = "triage", number: int = 1) -> WorkflowVersion:
+    workflow, _ = Workflow.objects.get_or_create(slug=slug, defaults={"name": slug})
+    return WorkflowVersion.objects.create(workflow=workflow, number=number, yaml=f"# {number}")
+
+
+def make_runs(version: WorkflowVersion, count: int, **fields) -> list[Run]:
+    """Finished runs, a minute apart, the first the oldest."""
+    first = version.workflow.last_run_number
+    Workflow.objects.filter(pk=version.workflow_id).update(last_run_number=first + count)
+    version.workflow.last_run_number += count
+    told = {
+        "created_at": lambda place: START + timedelta(minutes=place),
+        "status": "completed",
+        "duration_ms": 100.0,
+        "eval_passed": True,
+        "eval_score": 1.0,
+        **fields,
+    }
+    return Run.objects.bulk_create(
+        Run(
+            workflow=version.workflow,
+            version=version,
+            number=first + place + 1,
+            **{name: value(place) if callable(value) else value for name, value in told.items()},
+        )
+        for place in range(count)
+    )
+
+
+def numbers(response) -> list[int]:
+    return [run.number for run in response.context["page"].runs]
+
+
+def test_the_number_of_queries_does_not_grow_with_the_rows(viewer):
+    version = make_version()
+    counts = []
+    for more in (1, 9, 30):
+        make_runs(version, more)
+        with CaptureQueriesContext(
+            connection,
+        ) as queries:
+            assert viewer.get("/runs/").status_code == 200
+        counts.append(len(queries))
+    assert len(set(counts)) == 1 and counts[0] <= 8
+
+
+def test_an_empty_list_teaches_one_action_and_a_filtered_one_says_why(viewer):
+    assert "Choose a workflow to run" in viewer.get("/runs/").content.decode()
+    assert "No run matches" in viewer.get("/runs/?status=failed").content.decode()
+
+
+FILTERS = [
+    # address                        numbers found
+    ("workflow=triage", [3, 2, 1]),
+    ("workflow=no-such-workflow", []),
+    ("status=failed", [2]),
+    ("verdict=failed", [2, 1]),
+    ("verdict=error", [1]),
+    ("verdict=passed", [3]),
+    ("verdict=none", [1]),
+    ("source=api", [3]),
+    ("version=2", [1]),
+    ("version=2&workflow=triage", []),
+    ("version=2&workflow=invoices", [1]),
+    ("number=%2332", []),
+    ("number=%232&workflow=triage", [2]),
+    ("number=1", [1, 1]),
+    ("since=2026-03-01&until=2026-03-01", [3, 2, 1]),
+    ("since=2026-03-03", [1]),
+    ("error=out+of+tea", [2]),
+    ("error=TEA", [2]),
+    ("error=coffee", []),
+    ("status=nonsense", []),
+    ("number=twelve", []),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("address", "expected"), FILTERS)
+def test_each_filter_leaves_what_it_says(viewer, address, expected):
+    triage, invoices = make_version(), make_version("invoices", 2)
+    make_runs(triage, 1, eval_passed=False, assertions_error=2)
+    make_runs(triage, 1, eval_passed=False, assertions_failed=1, status="failed",
+              error={"type": "provider", "message": "We are out of tea."}, created_at=START + timedelta(hours=1))  # fmt: skip
+    make_runs(triage, 1, source="api", created_at=START + timedelta(hours=2))
+    make_runs(invoices, 1, eval_passed=None, eval_score=None, created_at=START + timedelta(days=3))
+    assert numbers(viewer.get(f"/runs/?{address}")) == expected
+
+
+def test_a_version_that_many_workflows_have_finds_the_same_runs(viewer, monkeypatch):
+    for slug in ("a", "b"):
+        make_runs(make_version(slug), 2)
+        make_runs(make_version(slug, 2), 1)
+    few = numbers(viewer.get("/runs/?version=1"))
+    monkeypatch.setattr(run_list, "FEW", 3)
+    assert len(few) == 4 and numbers(viewer.get("/runs/?version=1")) == few
+
+
+def test_a_filter_that_is_not_understood_is_explained(viewer):
+    html = viewer.get("/runs/?number=twelve").content.decode()
+    assert "“twelve” is not the number of a run" in html and 'aria-invalid="true"' in html
+
+
+ORDERS = ["-started", "started", "-score", "score", "-cost", "cost", "-duration", "duration"]
+
+
+@pytest.mark.parametrize("sort", ORDERS)
+def test_paging_shows_every_run_once_in_order_whatever_comes_meanwhile(viewer, monkeypatch, sort):
+    monkeypatch.setattr(run_list, "PAGE_SIZE", 4)
+    version = make_version()
+    make_runs(
+        version,
+        18,
+        eval_score=lambda i: (i * 7 % 5) / 5,
+        cost_usd=lambda i: i % 3 / 7,
+        duration_ms=lambda i: i % 4 / 3,
+    )
+    seen, address = [], f"?sort={sort}"
+    while address:
+        response = viewer.get(f"/runs/{address}")
+        seen += response.context["page"].runs
+        address = response.context["later_url"]
+        if len(seen) == 8:
+            make_runs(make_version("later"), 1, created_at=START + timedelta(days=1), eval_score=0.99)
+    column = run_list.Order.of(sort).column
+    values = [getattr(run, column) for run in seen if run.workflow.slug == "triage"]
+    assert sorted(run.number for run in seen if run.workflow.slug == "triage") == list(range(1, 19))
+    assert values == sorted(values, reverse=sort.startswith("-"))
+    while address := response.context["earlier_url"]:
+        response = viewer.get(f"/runs/{address}")
+    assert response.context["page"].earlier == ""
+
+
+def test_going_back_shows_the_page_before(viewer, monkeypatch):
+    monkeypatch.setattr(run_list, "PAGE_SIZE", 3)
+    make_runs(make_version(), 9)
+    first = viewer.get("/runs/")
+    second = viewer.get(f"/runs/{first.context['later_url']}")
+    back = viewer.get(f"/runs/{second.context['earlier_url']}")
+    assert (numbers(first), numbers(second)) == ([9, 8, 7], [6, 5, 4])
+    assert numbers(back) == numbers(first) and back.context["earlier_url"] == ""
+
+
+@pytest.mark.parametrize("cursor", ["x", "1~2", "2026-01-01~" + "0" * 32, "nan~" + "0" * 32])
+def test_a_cursor_nobody_gave_out_is_harmless(viewer, cursor):
+    make_runs(make_version(), 2)
+    for sort in ("-started", "-score"):
+        assert viewer.get("/runs/", {"after": cursor, "sort": sort}).status_code == 200
+
+
+def test_runs_without_the_figure_have_no_place_in_its_order_and_the_page_says_so(viewer):
+    make_runs(make_version(), 1, eval_score=None)
+    make_runs(make_version("other"), 1, eval_score=0.5)
+    response = viewer.get("/runs/?sort=-score")
+    assert [run.eval_score for run in response.context["page"].runs] == [0.5]
+    assert "runs without a score are left out" in response.content.decode()
+
+
+@pytest.mark.parametrize("sort", ORDERS)
+def test_every_order_is_read_from_an_index(db, sort):
+    make_runs(make_version(), 3, cost_usd=0.5)
+    order = run_list.Order.of(sort)
+    beyond = order.beyond(order.cursor(Run.objects.first()), backward=False)
+    plan = order.rows(Run.objects.all()).filter(beyond)[:51].explain()
+    if connection.vendor == "sqlite":
+        assert "USING INDEX run_" in plan and "TEMP B-TREE" not in plan
+
+
+CELLS = [
+    ("=1+1", "'=1+1"),
+    ("+49 30", "'+49 30"),
+    ("-2", "'-2"),
+    ("@SUM(A1)", "'@SUM(A1)"),
+    ("\t=1", "'\t=1"),
+    ("\r=1", "'\r=1"),
+    ("  =1", "'  =1"),
+    ("plain", "plain"),
+    ("a=1", "a=1"),
+    (-2.5, -2.5),
+    (None, None),
+]
+
+
+@pytest.mark.parametrize(("value", "cell"), CELLS)
+def test_cells_that_a_spreadsheet_would_run_are_made_harmless(value, cell):
+    assert harmless(value) == cell
+
+
+def test_csv_has_the_filtered_rows_in_the_order_shown(viewer, monkeypatch):
+    monkeypatch.setattr(run_list, "CHUNK", 2)
+    version = make_version()
+    make_runs(version, 5, error={"type": "x", "message": "=HYPERLINK(1)"}, cost_usd=lambda i: i / 10)
+    make_runs(make_version("other"), 1)
+    response = viewer.get("/runs/export.csv?workflow=triage&sort=cost")
+    assert response["Content-Disposition"] == 'attachment; filename="runs.csv"'
+    rows = list(csv.DictReader(io.StringIO(b"".join(response.streaming_content).decode())))
+    assert [row["number"] for row in rows] == ["1", "2", "3", "4", "5"]
+    assert {row["error"] for row in rows} == {"'=HYPERLINK(1)"}
+    assert rows[0]["workflow"] == "triage" and rows[0]["eval_passed"] == "True"
+
+
+@pytest.mark.django_db(transaction=True)
+async def test_json_lines_are_streamed_in_pieces_by_an_asgi_server(monkeypatch):
+    from asgiref.sync import sync_to_async
+
+    monkeypatch.setattr(run_list, "CHUNK", 2)
+    await sync_to_async(lambda: make_runs(make_version(), 5))()
+    client = AsyncClient()
+    await client.aforce_login(await sync_to_async(user_in)("viewer"))
+    response = await client.get("/runs/export.jsonl")
+    pieces = [piece.decode() async for piece in response.streaming_content]
+    assert [len(piece.splitlines()) for piece in pieces] == [2, 2, 1]
+    told = [json.loads(line) for line in "".join(pieces).splitlines()]
+    assert [run["number"] for run in told] == [5, 4, 3, 2, 1] and told[0]["workflow"] == "triage"
+
+
+def test_two_ticked_runs_are_compared_the_newer_with_the_older(viewer):
+    old, new, third = make_runs(make_version(), 3)
+    for chosen in ([old, new], [new, old]):
+        response = viewer.get("/runs/compare/", {"run": [str(run.pk) for run in chosen]})
+        assert response["Location"] == f"/runs/{new.pk}/compare/{old.pk}/"
+    too_many = viewer.get("/runs/compare/", {"run": [str(run.pk) for run in (old, new, third)]})
+    assert too_many["Location"] == "/runs/"
+    assert viewer.get("/runs/compare/?run=nonsense").status_code == 404

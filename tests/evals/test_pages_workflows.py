@@ -1,0 +1,215 @@
+"""The list of workflows, one workflow, its versions."""
+
+import re
+from pathlib import Path
+
+import pytest
+from django.contrib.staticfiles import finders
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from evals_app.models import Observation
+from tests.evals.histories import add_history, add_regression
+from tests.evals.test_pages_dashboard import html, visitor
+from tests.factories import ONE_CODE_BLOCK, make_workflow
+from workflows_app import services
+from workflows_app.models import Workflow
+
+pytestmark = pytest.mark.django_db
+SECOND = ONE_CODE_BLOCK.replace("HELLO", "HELL")
+RIGHT_TO_LEFT = "استخراج الفواتير"
+
+
+def count_queries(path: str) -> int:
+    client = visitor()
+    client.get(path)
+    with CaptureQueriesContext(connection) as queries:
+        assert client.get(path).status_code == 200
+    return len(queries)
+
+
+# The list
+
+
+def test_an_empty_list_teaches_one_action():
+    assert "No workflows yet" in html(visitor("editor"), "/workflows/")
+    assert 'href="/start/"' not in html(visitor("viewer"), "/workflows/")
+
+
+def test_a_row_tells_how_the_last_runs_went():
+    workflow = make_workflow()
+    run = add_history(workflow, [1.0] * 15 + [0.5] * 5)[-1]
+    add_regression(run)
+    page = html(visitor(), "/workflows/")
+    assert "75 %" in page
+    assert "$0.0020" in page
+    assert "Regressed" in page
+    assert f'href="/runs/{run.pk}/">#20</a>' in page
+
+
+def test_search_and_state_find_workflows():
+    make_workflow()
+    services.set_enabled(make_workflow(slug="quiet"), False)
+    assert "/workflows/quiet/" not in html(visitor(), "/workflows/?q=SHO")
+    assert "/workflows/quiet/" in html(visitor(), "/workflows/?state=disabled")
+    assert "No workflow matches" in html(visitor(), "/workflows/?q=nothing%00")
+    assert "No workflow matches" in html(visitor(), "/workflows/?state=regressed")
+
+
+def test_a_list_of_many_has_pages_that_leave_nothing_out():
+    make_workflow()
+    Workflow.objects.bulk_create(Workflow(slug=f"w-{n:03}", name=f"W {n}") for n in range(120))
+    path, seen = "/workflows/", set()
+    for _ in range(3):
+        response = visitor().get(path)
+        seen |= {row.workflow.slug for row in response.context["rows"]}
+        path = "/workflows/" + response.context["next_url"]
+    assert len(seen) == 121
+    assert response.context["next_url"] == ""
+
+
+def test_the_queries_of_the_list_do_not_grow():
+    add_history(make_workflow(), [1.0])
+    few = count_queries("/workflows/")
+    for number in range(9):
+        add_history(make_workflow(slug=f"more-{number}"), [1.0, 0.5] * 6)
+    assert count_queries("/workflows/") == few
+
+
+def test_long_and_right_to_left_names_are_kept_in_bounds():
+    workflow = make_workflow()
+    Workflow.objects.filter(pk=workflow.pk).update(name=RIGHT_TO_LEFT)
+    make_workflow(slug="a" * 200)
+    page = html(visitor(), "/workflows/")
+    assert f"<bdi>{RIGHT_TO_LEFT}</bdi>" in page
+    assert f"/workflows/{'a' * 200}/" in page
+
+
+# One workflow
+
+
+def test_what_became_worse_is_the_first_thing_on_the_page():
+    workflow = make_workflow()
+    runs = add_history(workflow, [1.0] * 5)
+    assert 'class="alarm"' not in html(visitor(), "/workflows/shout/")
+    add_regression(runs[-1])
+    page = html(visitor(), "/workflows/shout/")
+    assert page.index('class="alarm"') < page.index('id="graph"')
+    assert "Run it now" in page
+    assert "Run it now" not in html(visitor("viewer"), "/workflows/shout/")
+
+
+def test_every_block_has_its_state_and_its_assertions_with_their_history():
+    add_history(make_workflow(), [1.0] * 6 + [0.0])
+    page = html(visitor(), "/workflows/shout/")
+    assert "Too few runs (7 of 20)" in page
+    assert "<code>contains</code>" in page
+    assert "86 %" in page
+    assert 'aria-label="6 of 7 passed"' in page
+
+
+def test_a_workflow_never_run_says_what_to_do():
+    make_workflow()
+    page = html(visitor(), "/workflows/shout/")
+    assert "No runs yet" in page
+    assert "Not run yet." in page
+
+
+def test_the_chart_comes_later_unless_the_address_asks_for_it():
+    runs = add_history(make_workflow(), [1.0, 0.5, 1.0])
+    page = html(visitor(), "/workflows/shout/")
+    assert 'hx-get="/workflows/shout/trend/"' in page
+    assert "chart__plot" not in page
+    asked = html(visitor(), "/workflows/shout/?block=shout&metric=cost&range=50")
+    assert "Cost per run of <code>shout</code>" in asked
+    assert f'href="/runs/{runs[0].pk}/"' in asked
+    assert 'href="/workflows/shout/?block=shout&amp;metric=score&amp;range=50#trend"' in asked
+
+
+@pytest.mark.parametrize(
+    "query", ["range=lots", "metric=%00", "metric=unheard-of", "range=30d&metric=tokens"]
+)
+def test_an_odd_address_still_draws(query):
+    add_history(make_workflow(), [1.0, 0.5])
+    assert "chart" in html(visitor(), f"/workflows/shout/trend/?{query}")
+
+
+def test_an_unknown_block_is_not_found():
+    make_workflow()
+    assert visitor().get("/workflows/shout/trend/?block=nobody").status_code == 404
+    assert visitor().get("/workflows/nobody/").status_code == 404
+
+
+def test_a_block_no_longer_in_the_document_keeps_its_trend():
+    add_history(make_workflow(), [1.0, 0.5])
+    services.save_version("shout", ONE_CODE_BLOCK.replace("shout:", "whisper:"))
+    assert "chart__plot" in html(visitor(), "/workflows/shout/trend/?block=shout")
+
+
+def test_a_version_tells_its_effect():
+    workflow = make_workflow()
+    add_history(workflow, [1.0] * 39 + [0.9])
+    version = services.save_version("shout", SECOND, message="Less is more")
+    add_history(Workflow.objects.get(), [0.6, 0.8] * 20, version=version)
+    page = html(visitor(), "/workflows/shout/")
+    assert "since version 2: score 0.99 → 0.70, 40 runs each, evidence strong" in page
+    assert "Less is more" in page
+    detail = html(visitor(), "/workflows/shout/versions/2/")
+    assert "<del>HELLO</del>" in detail or "<del>" in detail
+    assert "Worse, strong" in detail
+    assert "no evidence of change" in detail  # its cost
+    assert "The first version" in html(visitor(), "/workflows/shout/versions/1/")
+    assert visitor().get("/workflows/shout/versions/3/").status_code == 404
+
+
+def test_the_queries_of_a_workflow_do_not_grow():
+    workflow = make_workflow()
+    add_regression(add_history(workflow, [1.0, 0.5])[-1])
+    paths = ("/workflows/shout/", "/workflows/shout/trend/", "/workflows/shout/versions/1/")
+    few = [count_queries(path) for path in paths]
+    for number in range(8):
+        services.save_version("shout", SECOND + f"# {number}\n")
+        add_history(Workflow.objects.select_related("current_version").get(), [1.0, 0.5] * 10)
+    run = workflow.runs.order_by("-number").first()
+    for kind in ("quality_drop", "cost_spike", "latency_spike"):
+        add_regression(run, kind=kind)
+    many = [count_queries(path) for path in paths]
+    assert many[:2] == few[:2]
+    assert many[2] <= few[2] + 1  # the second version has something to be compared with
+
+
+def test_a_version_that_can_no_longer_be_read_is_told_and_breaks_nothing():
+    workflow = make_workflow()
+    add_history(workflow, [1.0])
+    Workflow.objects.filter(pk=workflow.pk).update(
+        current_version=workflow.versions.create(number=2, yaml="blocks: [old rules]")
+    )
+    assert "Version 2 can no longer be read." in html(visitor(), "/workflows/shout/")
+    assert visitor().post("/workflows/shout/run/").status_code == 302
+    for path in ("/", "/workflows/", "/workflows/shout/trend/", "/workflows/shout/versions/2/"):
+        html(visitor(), path)
+
+
+def test_a_trend_reads_only_the_newest_runs():
+    from evals_app.trends import trend
+
+    workflow = make_workflow()
+    add_history(workflow, [1.0] * 60)
+    for block in ("shout", ""):
+        assert len(trend(workflow, block, range="all", most_runs=25)["points"]) == 25
+        assert len(trend(workflow, block, range="50", most_runs=25)["points"]) == 25
+        assert len(trend(workflow, block, range="all")["points"]) == Observation.objects.count() == 60
+
+
+def weight(page: str) -> int:
+    """Bytes of a page with every script, style and image it names, uncompressed."""
+    named = set(re.findall(r'(?:src|href)="/static/([^"#?]+)', page))
+    return len(page.encode()) + sum(Path(finders.find(name)).stat().st_size for name in named)
+
+
+@pytest.mark.parametrize(
+    "path", ["/", "/workflows/", "/workflows/shout/?range=200", "/workflows/shout/versions/1/"]
+)
+def test_a_page_stays_light(path):
+    add_regression(add_history(make_workflow(), [1.0, 0.5] * 60)[-1])
+    assert weight(html(visitor("admin"), path)) < 200_000

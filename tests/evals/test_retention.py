@@ -1,0 +1,91 @@
+"""Old runs go; what they said about their blocks stays."""
+
+from datetime import timedelta
+from io import StringIO
+
+import pytest
+from django.core.management import CommandError, call_command
+from django.utils import timezone
+
+from evals_app import retention, services
+from evals_app.ingest import ingest
+from evals_app.models import BlockStatistics, Observation, PinnedBaseline
+from tests.factories import make_workflow
+from workflows_app.models import IdempotencyKey, Run, RunEvent, RunNode, RunStatus, Workflow
+
+pytestmark = [pytest.mark.storage, pytest.mark.django_db]
+
+
+def run_of(age_days: float, number: int) -> Run:
+    """A run that ended so many days ago."""
+    nodes = [{"node_id": "shout", "output": "HELLO"}]
+    report = {"workflow": "shout", "external_id": str(number), "status": "completed", "nodes": nodes}
+    run = ingest(report).run
+    moment = timezone.now() - timedelta(days=age_days)
+    Run.objects.filter(pk=run.pk).update(created_at=moment, finished_at=moment)
+    return run
+
+
+@pytest.fixture
+def workflow() -> Workflow:
+    return make_workflow()
+
+
+def pruned(*arguments: str) -> str:
+    out = StringIO()
+    call_command("prune", *arguments, stdout=out)
+    return out.getvalue()
+
+
+def test_old_runs_go_in_batches_and_their_observations_stay(workflow, monkeypatch):
+    monkeypatch.setattr(retention, "RUNS_A_BATCH", 3)
+    old = [run_of(100 + n, n) for n in range(7)]
+    new = [run_of(10, 100 + n) for n in range(2)]
+    batches = []
+    kept = list(BlockStatistics.objects.values_list("count", "state", "slices"))
+    retention.prune(timedelta(days=90), lambda gone: batches.append(gone.runs))
+    assert batches == [3, 6, 7]
+    assert set(Run.objects.values_list("pk", flat=True)) == {run.pk for run in new}
+    assert RunNode.objects.count() == len(new)
+    assert set(RunEvent.objects.values_list("run", flat=True)) == {run.pk for run in new}
+    assert list(Observation.objects.values_list("number", "run_number")) == [(n, n) for n in range(1, 10)]
+    assert Observation.objects.filter(run=None).count() == len(old)
+    assert list(BlockStatistics.objects.values_list("count", "state", "slices")) == kept
+    services.rebuild_statistics(workflow)
+    assert list(BlockStatistics.objects.values_list("count", "state", "slices")) == kept
+
+
+def test_pinned_running_and_unobserved_runs_stay(workflow):
+    pinned, running, unobserved, _ = (run_of(100, n) for n in range(4))
+    services.pin_baseline(workflow, run=pinned)
+    Run.objects.filter(pk=running.pk).update(status=RunStatus.RUNNING, finished_at=None)
+    Run.objects.filter(pk=unobserved.pk).update(observed_at=None)
+    assert "1 runs" in pruned("--keep", "90d", "--dry-run")
+    assert "Deleted 1 runs, 1 nodes, 5 events" in pruned("--keep", "90d")
+    assert set(Run.objects.values_list("pk", flat=True)) == {pinned.pk, running.pk, unobserved.pk}
+    assert PinnedBaseline.objects.get().run_id == pinned.pk
+
+
+def test_children_go_with_their_parent_and_not_before(workflow):
+    parent, child = run_of(100, 1), run_of(101, 2)
+    Run.objects.filter(pk=child.pk).update(parent_run=parent)
+    young, old_child = run_of(1, 3), run_of(101, 4)
+    Run.objects.filter(pk=old_child.pk).update(parent_run=young)
+    RunNode.objects.filter(run=young).update(child_run=old_child)
+    assert retention.prune(timedelta(days=90)).runs == 2
+    assert set(Run.objects.values_list("pk", flat=True)) == {young.pk, old_child.pk}
+
+
+def test_idempotency_keys_of_yesterday_go(workflow, admin_user):
+    run = run_of(1, 1)
+    for key, hours in (("old", 25), ("new", 23)):
+        moment = timezone.now() - timedelta(hours=hours)
+        IdempotencyKey.objects.create(user=admin_user, path="/", key=key, run=run, created_at=moment)
+    assert retention.prune(timedelta(days=90)).keys == 1
+    assert IdempotencyKey.objects.get().key == "new"
+
+
+@pytest.mark.parametrize("text", ["90", "d", "0d", "-1d", "90 days"])
+def test_keep_that_is_no_span_is_refused(text):
+    with pytest.raises(CommandError, match="use a number and h, d or w"):
+        call_command("prune", f"--keep={text}")

@@ -1,0 +1,123 @@
+"""Suites with a database: what is kept, and how it reads over time."""
+
+from __future__ import annotations
+
+import time
+from datetime import timedelta
+
+import pytest
+
+from evals_app import suites
+from evals_app.models import EvalCaseResult, EvalStatus, EvalSuiteRun, Observation
+from tests.evals.suite_documents import FIXED, MIXED
+from tests.factories import make_workflow
+from workflows_app import clock
+from workflows_app.models import Run, Source, Workflow
+from workflows_app.services import Refused
+
+pytestmark = pytest.mark.django_db
+
+
+def test_suite_run_keeps_score_verdict_and_every_case() -> None:
+    suite_run = suites.run_suite(make_workflow(FIXED, "greeter"))
+    suite_run.refresh_from_db()
+    assert suite_run.status == EvalStatus.PASSED
+    assert suite_run.passed is True
+    assert suite_run.score == pytest.approx((1.0 + 0.25) / 2)
+    assert (suite_run.cases_total, suite_run.cases_done, suite_run.cases_passed) == (2, 2, 1)
+    assert suite_run.finished_at is not None
+    good, bad = suite_run.results.all()
+    assert (good.case_id, good.passed, good.run) == ("good", True, None)
+    assert (bad.case_id, bad.passed, bad.score) == ("bad", False, 0.25)
+    failed = bad.details["attempts"][0]["blocks"][0]["assertions"][1]
+    line = FIXED.splitlines()[failed["line"] - 1]
+    assert (failed["passed"], line.strip()) == (False, "- {type: contains, value: Ada, weight: 3}")
+
+
+def test_executed_cases_are_eval_runs_that_feed_no_baseline() -> None:
+    suite_run = suites.run_suite(make_workflow(MIXED, "greeter"))
+    real = suite_run.results.get(case_id="real")
+    assert real.run is not None
+    assert (real.run.source, real.run.status) == (Source.EVAL, "completed")
+    assert real.run.inputs == {"name": "Grace"}
+    outputs = dict(real.run.nodes.values_list("node_id", "output"))
+    assert outputs == {"greet": "Hello Grace", "shout": "HELLO GRACE!"}
+    assert Run.objects.count() == 2
+    assert not Observation.objects.exists()
+
+
+def test_strip_shows_each_case_oldest_first_and_cases_that_are_gone_last() -> None:
+    workflow = make_workflow(FIXED, "greeter")
+    suites.run_suite(workflow)
+    make_workflow(
+        FIXED.replace("value: Ada, weight: 3", "value: Bob").replace("id: good", "id: fine"), "greeter"
+    )
+    workflow = Workflow.objects.get()
+    suites.run_suite(workflow)
+    histories = {one.case_id: one for one in suites.case_histories(workflow)}
+    assert list(histories) == ["fine", "bad", "good"]
+    assert [mark.status for mark in histories["bad"].marks] == ["failed", "passed"]
+    assert [histories[name].is_current for name in ("fine", "good")] == [True, False]
+    (row,) = suites.overview()
+    assert [mark.status for mark in row.marks] == ["passed", "passed"]
+    assert row.latest is not None
+    assert row.case_count == 2
+
+
+def test_comparing_puts_flips_first() -> None:
+    workflow = make_workflow(FIXED, "greeter")
+    before = suites.run_suite(workflow)
+    make_workflow(FIXED.replace("value: Ada, weight: 3", "value: Bob"), "greeter")
+    after = suites.run_suite(Workflow.objects.get())
+    assert suites.previous_of(after) == before
+    changes = suites.compare_suites(before, after)
+    assert [(change.id, change.kind) for change in changes] == [("bad", "better"), ("good", "same")]
+
+
+def test_reading_histories_costs_the_same_for_many_cases(django_assert_num_queries: object) -> None:
+    workflow = make_workflow(FIXED, "greeter")
+    for _ in range(3):
+        suites.run_suite(workflow)
+    with django_assert_num_queries(2):  # type: ignore[operator]
+        assert len(suites.case_histories(workflow)) == 2
+
+
+def test_suite_without_cases_fails() -> None:
+    suite_run = suites.run_suite(make_workflow())
+    assert suite_run.status == EvalStatus.FAILED
+    assert "no assertion was executed" in suite_run.reason
+
+
+def test_workflow_without_version_is_refused() -> None:
+    with pytest.raises(Refused, match="no saved version"):
+        suites.run_suite(Workflow.objects.create(slug="empty"))
+
+
+def test_suite_run_that_went_silent_is_closed() -> None:
+    workflow = make_workflow(FIXED, "greeter")
+    silent = EvalSuiteRun.objects.create(
+        workflow=workflow,
+        version=workflow.current_version,
+        alive_at=clock.now() - suites.SILENT_FOR - timedelta(minutes=1),
+    )
+    suites.run_suite(workflow)
+    silent.refresh_from_db()
+    assert (silent.status, silent.finished_at is None) == (EvalStatus.ERROR, False)
+
+
+def test_message_delivered_twice_changes_nothing() -> None:
+    suite_run = suites.run_suite(make_workflow(FIXED, "greeter"))
+    finished_at = EvalSuiteRun.objects.get().finished_at
+    suites.execute_suite_by_id(str(suite_run.pk))
+    assert EvalSuiteRun.objects.get().finished_at == finished_at
+    assert EvalCaseResult.objects.count() == 2
+
+
+@pytest.mark.django_db(transaction=True)
+def test_started_suite_goes_on_in_the_background() -> None:
+    suite_run = suites.start_suite(make_workflow(MIXED, "greeter"))
+    deadline = time.monotonic() + 20
+    while suite_run.finished_at is None and time.monotonic() < deadline:
+        time.sleep(0.02)
+        suite_run.refresh_from_db()
+    assert (suite_run.status, suite_run.cases_passed) == (EvalStatus.PASSED, 3)

@@ -1,0 +1,5 @@
+"""`python -m tests.faults`: see lab.py."""
+
+from tests.faults.lab import main
+
+main()

@@ -1,0 +1,203 @@
+"""The faults: what is broken, when, and what is measured until all is well again."""
+
+import os
+import resource
+import time
+from datetime import timedelta
+from typing import Any
+
+from django.db import connections
+from django.db.models import F
+
+from tests.faults.lab import SERVERS, Lab, scenario
+from tests.faults.servers import wait_until
+from tests.faults.stack import web, worker
+from tests.faults.viewer import Viewer, token
+from tests.services import _free_port as free_port
+from tests.workflows.openai_server import OpenAIServer, slow
+from workflows_app import executors, services
+from workflows_app.models import Run, RunStatus
+
+
+@scenario
+def worker_killed(lab: Lab) -> dict[str, Any]:
+    """One of two workers is killed, again and again, while runs go on."""
+    crew = [lab.started(worker(lab.home, f"worker{n}")) for n in range(2)]
+    for one in crew:
+        one.wait_ready()
+    waits, deaths = [], 0
+    while deaths < lab.size:
+        if Run.objects.active().count() < 3:
+            lab.start_runs(3)
+        lab.wait_under_way(lab.runs)
+        time.sleep(lab.chance.uniform(0, 0.4))
+        held = {run.pk: run.owner for run in Run.objects.filter(status=RunStatus.RUNNING)}
+        victim = lab.chance.randrange(2)
+        crew[victim].kill()
+        deaths += 1
+        begun = time.monotonic()
+        orphans = [pk for pk, owner in held.items() if f":{crew[victim].process.pid}:" in owner]
+        for pk in orphans:
+            lab.wait_taken_over(Run.objects.get(pk=pk), held[pk])
+        if orphans:
+            waits.append(time.monotonic() - begun)
+        crew[victim] = lab.started(worker(lab.home, f"worker{victim}")).wait_ready()
+    lab.wait_over()
+    return {"kills": deaths, "recovery_s": waits}
+
+
+@scenario
+def worker_stopped(lab: Lab) -> dict[str, Any]:
+    """A worker is told to stop in the middle of a run; another goes on at once."""
+    leaving = lab.started(worker(lab.home, "leaving")).wait_ready()
+    runs = lab.start_runs(2)
+    lab.wait_under_way(runs, blocks=2)
+    begun = time.monotonic()
+    code = leaving.stop()
+    stopped_in = time.monotonic() - begun
+    lab.started(worker(lab.home, "staying")).wait_ready()
+    lab.wait_over()
+    return {"exit_code": code, "stop_s": stopped_in, "takeovers": [run.fence for run in Run.objects.all()]}
+
+
+@scenario
+def message_redelivered(lab: Lab) -> dict[str, Any]:
+    """The broker delivers messages again: of a run that is owned, and of one that is over."""
+    lab.started(worker(lab.home)).wait_ready()
+    runs = lab.start_runs(1)
+    lab.wait_under_way(runs)
+    for _ in range(5):
+        executors.wake(runs[0].pk)
+    lab.wait_over()
+    for _ in range(5):
+        executors.wake(runs[0].pk)
+    later = lab.start_runs(1)  # behind those in the queue
+    lab.wait_over(later)
+    return {"fences": list(Run.objects.values_list("fence", flat=True))}
+
+
+@scenario
+def cancelled(lab: Lab) -> dict[str, Any]:
+    """A run is cancelled from another process than the one that executes it."""
+    lab.started(worker(lab.home)).wait_ready()
+    runs = lab.start_runs(1)
+    lab.wait_under_way(runs)
+    services.cancel_run(runs[0])
+    lab.wait_over()
+    time.sleep(1.0)
+    return {"statuses": [run.status for run in Run.objects.all()]}
+
+
+@scenario
+def server_killed(lab: Lab) -> dict[str, Any]:
+    """The broker, the channel layer or the database dies without a word and comes back a moment later."""
+    crew = [lab.started(worker(lab.home, f"worker{n}")).wait_ready() for n in range(2)]
+    waits = []
+    (server,) = (one for name, one in SERVERS.items() if name == os.environ["FAULT_VICTIM"])
+    for _ in range(lab.size):
+        lab.start_runs(3)
+        lab.wait_under_way(lab.runs)
+        connections.close_all()
+        server.kill()
+        time.sleep(lab.chance.uniform(0.2, 2.0))
+        server.start()
+        connections.close_all()
+        begun = time.monotonic()
+        later = lab.start_runs(1)  # taken by somebody who has found the way back
+        lab.wait_over(later, seconds=120)
+        waits.append(time.monotonic() - begun)
+    lab.wait_over(seconds=120)
+    assert all(one.process.poll() is None for one in crew), "a worker did not survive"
+    return {"kills": lab.size, "victim": os.environ["FAULT_VICTIM"], "recovery_s": waits}
+
+
+@scenario
+def web_killed(lab: Lab) -> dict[str, Any]:
+    """The one process of a small installation is killed while a viewer watches, and started again."""
+    port = free_port()
+    site = lab.started(web(lab.home, port)).wait_ready()
+    runs = lab.start_runs(2)
+    viewer = Viewer(port, str(runs[0].pk), token())
+    waits = []
+    for _ in range(lab.size):
+        if not Run.objects.active().exists():
+            lab.start_runs(1)
+        lab.wait_under_way([run for run in lab.runs if not run.is_terminal], blocks=0)
+        time.sleep(lab.chance.uniform(0, 0.6))
+        site.kill()
+        begun = time.monotonic()
+        site = lab.started(web(lab.home, port)).wait_ready()
+        waits.append(time.monotonic() - begun)
+    lab.wait_over()
+    history = list(runs[0].events.values_list("seq", flat=True))
+    wait_until(lambda: viewer.seqs[-1:] == history[-1:], "the viewer has the last event", 30)
+    viewer.stop()
+    return {"kills": lab.size, "recovery_s": waits, "viewer_lost": sorted(set(history) ^ set(viewer.seqs)),
+            "viewer_doubled": len(viewer.seqs) - len(set(viewer.seqs)), "reconnects": viewer.connects - 1}  # fmt: skip
+
+
+@scenario
+def disk_full(lab: Lab) -> dict[str, Any]:
+    """Nothing the executing process writes to a file arrives any more; then there is room again."""
+    crew = lab.started(worker(lab.home)).wait_ready()
+    runs = lab.start_runs(2)
+    lab.wait_under_way(runs)
+    unlimited = (resource.RLIM_INFINITY, resource.RLIM_INFINITY)
+    before = resource.prlimit(crew.process.pid, resource.RLIMIT_FSIZE, (0, resource.RLIM_INFINITY))
+    assert before == unlimited
+    time.sleep(3)
+    done = [run.nodes_done for run in Run.objects.all()]
+    time.sleep(1)
+    is_stuck = done == [run.nodes_done for run in Run.objects.all()]
+    resource.prlimit(crew.process.pid, resource.RLIMIT_FSIZE, unlimited)
+    waited = lab.wait_over()
+    return {"is_stuck": is_stuck, "recovery_s": [waited], "survived": crew.process.poll() is None}
+
+
+@scenario
+def provider_hangs(lab: Lab) -> dict[str, Any]:
+    """A model never answers: its runs fail in time or are cancelled, everybody else's go on."""
+    with OpenAIServer(slow(3600)) as hanging:
+        os.environ |= {"OPENAI_BASE_URL": hanging.url, "OPENAI_API_KEY": "sk-test"}
+        lab.started(worker(lab.home, concurrency=6)).wait_ready()
+        silent = services.save_version("silent", HANGING).workflow
+        stuck = lab.start_runs(3, silent)
+        wait_until(lambda: len(hanging.requests) == 3, "all three wait for the model")
+        services.cancel_run(stuck[0])
+        fine = lab.start_runs(2)
+        begun = time.monotonic()
+        lab.wait_over(fine)
+        unhurt = time.monotonic() - begun
+        lab.wait_over()
+    rows = Run.objects.filter(workflow=silent).order_by("number")
+    return {"statuses": [run.status for run in rows], "errors": [(run.error or {}).get("type") for run in rows],
+            "others_done_in_s": unhurt}  # fmt: skip
+
+
+HANGING = """\
+version: "1.0"
+souls:
+  mute: {role: Mute, system_prompt: Say nothing., provider: openai, model_name: gpt-4o-mini}
+blocks:
+  ask:
+    type: llm
+    soul_ref: mute
+    prompt: Hello?
+    timeout_seconds: 8
+    retry_config: {max_attempts: 1}
+"""
+
+
+@scenario
+def clock_jumped(lab: Lab) -> dict[str, Any]:
+    """The clock that leases are judged by jumps an hour ahead, then an hour back, then the owner dies."""
+    crew = [lab.started(worker(lab.home, f"worker{n}")).wait_ready() for n in range(2)]
+    hour = timedelta(hours=1)
+    for jump in (-hour, hour):  # a clock that goes forward leaves every lease in the past
+        runs = lab.start_runs(3)
+        lab.wait_under_way(runs)
+        Run.objects.filter(status=RunStatus.RUNNING).update(lease_expires_at=F("lease_expires_at") + jump)
+        if jump == hour:
+            crew[0].kill()
+        lab.wait_over()
+    return {"fences": sorted(run.fence for run in Run.objects.all())}

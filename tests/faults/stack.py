@@ -1,0 +1,81 @@
+"""The programs under test, started as people start them: `runsight up` and `runsight worker`."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.faults.servers import wait_until
+
+PROJECT = Path(__file__).resolve().parents[2]
+
+
+class Program:
+    """One `runsight` process and its log."""
+
+    def __init__(
+        self, command: str, log: Path, ready: str, environment: dict[str, str] | None = None
+    ) -> None:
+        self.log, self.ready = log, ready
+        with log.open("ab") as output:
+            self.begins = output.tell()
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "runsight_site", *command.split()],
+                env={**(environment or os.environ), "PYTHONUNBUFFERED": "1"},
+                cwd=PROJECT,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+
+    def wait_ready(self) -> "Program":
+        try:
+            wait_until(
+                lambda: bool(re.search(self.ready, self.text)) or self.process.poll() is not None, self.ready
+            )
+        except AssertionError as late:
+            raise AssertionError(f"{late}: {self.text[-2000:]}") from None
+        assert self.process.poll() is None, self.text[-3000:]
+        return self
+
+    @property
+    def text(self) -> str:
+        with self.log.open("rb") as file:
+            file.seek(self.begins)
+            return file.read().decode(errors="replace")
+
+    def kill(self) -> None:
+        self.process.send_signal(signal.SIGKILL)
+        self.process.wait()
+
+    def stop(self) -> int:
+        """Ask it to stop; its exit code."""
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGTERM)
+        return self.process.wait(timeout=20)
+
+
+def worker(home: Path, name: str = "worker", concurrency: int = 4) -> Program:
+    return Program(f"worker --concurrency {concurrency}", home / f"{name}.log", r"worker is ready")
+
+
+def web(home: Path, port: int) -> Program:
+    return Program(
+        "up", home / "web.log", r"Runsight is at", {**os.environ, "PORT": str(port), "RUNSIGHT_DEMO": "0"}
+    )
+
+
+def processes_of(sessions: set[int]) -> list[str]:
+    """What still runs of the sessions we started: a worker's helpers are to end with it."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            fields = (folder / "stat").read_text().rpartition(")")[2].split()
+            command = (folder / "cmdline").read_text().replace("\0", " ")
+        except OSError:
+            continue
+        if int(fields[3]) in sessions and fields[0] != "Z":
+            found.append(f"{folder.name} {command[:120]}")
+    return found

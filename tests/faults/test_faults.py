@@ -1,0 +1,45 @@
+"""After any fault: every accepted run ends, nothing is lost or doubled, and no process is left over.
+
+The short form is part of every test run; `make soak` plays the same scenarios for hundreds of kills.
+"""
+
+import os
+
+import pytest
+
+SOAK = bool(os.environ.get("RUNSIGHT_SOAK"))
+CELERY = {"RUNSIGHT_EXECUTOR": "celery", "RUNSIGHT_LEASE_SECONDS": "4"}
+
+
+@pytest.mark.needs("postgres", "redis")
+@pytest.mark.parametrize("victim", ["redis", "postgres"])
+def test_runs_survive_the_death_of_a_server(play, victim):
+    told = play(
+        "server_killed", 10 if SOAK else 1, FAULT_SERVERS="redis,postgres", FAULT_VICTIM=victim, **CELERY
+    )
+    assert told["completed"] == told["runs"]
+
+
+def test_viewer_of_a_killed_server_ends_up_with_the_full_history(play):
+    told = play("web_killed", 40 if SOAK else 1)
+    assert told["completed"] == told["runs"]
+    assert (told["viewer_lost"], told["viewer_doubled"]) == ([], 0)
+    assert told["reconnects"] >= 1
+
+
+def test_full_disk_stops_a_run_only_until_there_is_room(play):
+    told = play("disk_full")
+    assert told["is_stuck"] and told["survived"]
+    assert told["completed"] == told["runs"]
+
+
+def test_hanging_model_fails_its_own_runs_only(play):
+    told = play("provider_hangs")
+    assert told["statuses"] == ["cancelled", "failed", "failed"]
+    assert told["errors"] == [None, "timeout", "timeout"]
+
+
+@pytest.mark.needs("postgres", "redis")
+def test_clock_that_jumps_an_hour_loses_nothing(play):
+    told = play("clock_jumped", FAULT_SERVERS="redis,postgres", **CELERY)
+    assert told["completed"] == told["runs"]

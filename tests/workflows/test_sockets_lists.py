@@ -1,0 +1,94 @@
+"""Watching many runs: a snapshot, then what changes, one frame a second, and the end of every run."""
+
+import itertools
+import json
+import threading
+import time
+
+import pytest
+from django.db import connection
+from django.db.models import F
+
+from tests.factories import finish, make_workflow
+from tests.workflows.sockets import finished_run, happen, viewing
+from workflows_app import consumers, services
+from workflows_app.models import Run
+from workflows_app.summaries import run_summary
+
+
+def test_dashboard_begins_with_the_newest_runs(live_site: str) -> None:
+    run = finished_run()
+    with viewing(live_site, "dashboard/") as viewer:
+        first = viewer.next()
+    run.refresh_from_db()
+    assert first == {"event": "snapshot", "data": {"runs": [json.loads(json.dumps(run_summary(run)))]}}
+
+
+def test_every_list_sees_a_run_begin_and_end(live_site: str) -> None:
+    workflow = make_workflow()
+    with viewing(live_site, "dashboard/") as dashboard, viewing(live_site, "workflows/shout/") as page:
+        for viewer in (dashboard, page):
+            assert viewer.next() == {"event": "snapshot", "data": {"runs": []}}
+        run = finish(services.start_run(workflow))
+        for viewer in (dashboard, page):
+            while viewer.until("run_updated")["data"]["status"] != "completed":
+                pass
+            assert viewer.frames[-1]["data"]["id"] == str(run.pk)
+
+
+def test_workflow_page_sees_only_its_own_runs(live_site: str) -> None:
+    other = make_workflow(slug="other")
+    mine = make_workflow(slug="mine")
+    with viewing(live_site, "workflows/mine/") as viewer:
+        viewer.next()
+        finish(services.start_run(other))
+        run = finish(services.start_run(mine))
+        while viewer.until("run_updated")["data"]["status"] != "completed":
+            pass
+        assert viewer.is_quiet(1.5)
+    assert {frame["data"]["id"] for frame in viewer.frames[1:]} == {str(run.pk)}
+
+
+def test_frames_are_a_second_apart_and_tell_the_newest_state_of_each_run(live_site: str) -> None:
+    runs = [finished_run(), finished_run()]
+    with viewing(live_site, "dashboard/") as viewer:
+        viewer.next()
+        moments = []
+
+        def change_often() -> None:
+            for _ in range(12):
+                for run in runs:
+                    Run.objects.filter(pk=run.pk).update(nodes_done=F("nodes_done") + 1)
+                    happen(run)
+                time.sleep(0.1)
+            connection.close()
+
+        newest = {str(run.pk): run.nodes_done + 12 for run in runs}
+        told: dict[str, int] = {}
+        threading.Thread(target=change_often).start()
+        while told != newest:
+            frame = viewer.until("run_updated")
+            moments.append(time.monotonic())
+            told[frame["data"]["id"]] = frame["data"]["nodes_done"]
+        assert viewer.is_quiet(1.5)  # nothing is told twice
+    gaps = [later - earlier for earlier, later in itertools.pairwise(moments)]
+    assert min(gaps) > 0.8
+    assert len(moments) <= 5
+
+
+def test_more_changes_than_frames_are_shown_as_a_list(
+    live_site: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(consumers, "LONGEST_LIST_QUEUE", 3)
+    runs = [finished_run() for _ in range(6)]
+    with viewing(live_site, "workflows/shout/") as viewer:
+        viewer.next()
+        for run in runs:
+            Run.objects.filter(pk=run.pk).update(nodes_done=77)
+            happen(run)
+        told: set[str] = set()
+        while len(told) < 6:
+            frame = viewer.next()
+            summaries = frame["data"]["runs"] if frame["event"] == "snapshot" else [frame["data"]]
+            told |= {one["id"] for one in summaries if one["nodes_done"] == 77}
+    assert "snapshot" in {frame["event"] for frame in viewer.frames[1:]}

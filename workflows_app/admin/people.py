@@ -1,0 +1,83 @@
+"""Users and groups: Django's own pages, kept in the audit log, and without a way up for those who edit others."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from django.contrib import admin
+from django.contrib.auth.admin import GroupAdmin, UserAdmin
+from django.contrib.auth.models import Group, User
+from django.db.models import QuerySet
+from django.http import HttpRequest
+
+from workflows_app import access
+from workflows_app.admin.facts import AuditedAdmin
+
+if TYPE_CHECKING:
+    People = UserAdmin[User]
+else:
+    People = UserAdmin
+
+admin.site.unregister(User)
+admin.site.unregister(Group)
+
+
+@admin.register(User)
+class PersonAdmin(AuditedAdmin, People):
+    """Who may log in, and in which role."""
+
+    list_display = ("username", "email", "roles", "is_active", "is_staff", "is_superuser", "last_login")
+    list_filter = ("is_active", "is_staff", "is_superuser")
+    search_fields = ("username", "first_name", "last_name", "email")
+    show_full_result_count = False
+    filter_horizontal = ("groups", "user_permissions")
+
+    @admin.display(description="roles")
+    def roles(self, user: User) -> str:
+        return ", ".join(sorted(group.name for group in user.groups.all())) or "–"
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[User]:
+        return super().get_queryset(request).prefetch_related("groups")
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
+        # Who may edit people must not thereby hold every permission there is.
+        beyond = () if request.user.is_superuser else ("is_superuser", "user_permissions")
+        return (*super().get_readonly_fields(request, obj), *beyond)
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        if obj is not None and obj.is_superuser and not request.user.is_superuser:
+            return False
+        return super().has_change_permission(request, obj)
+
+    def facts_of(self, obj: User) -> dict[str, Any]:
+        return {
+            "roles": sorted(obj.groups.values_list("name", flat=True)) if obj.pk else [],
+            "is_active": obj.is_active,
+            "is_staff": obj.is_staff,
+            "is_superuser": obj.is_superuser,
+        }
+
+
+@admin.register(Group)
+class RoleAdmin(AuditedAdmin, GroupAdmin):
+    """The roles, and groups of one's own."""
+
+    list_display = ("name", "is_role")
+
+    @admin.display(description="role", boolean=True)
+    def is_role(self, group: Group) -> bool:
+        return group.name in access.ROLES
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        if obj is not None and obj.name in access.ROLES:
+            return False
+        return super().has_delete_permission(request, obj)
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
+        # A role's permissions are written in the code and set again after every migration.
+        if obj is not None and obj.name in access.ROLES:
+            return ("name", "permissions")
+        return super().get_readonly_fields(request, obj)
+
+    def facts_of(self, obj: Group) -> dict[str, Any]:
+        return {"permissions": obj.permissions.count()} if obj.pk else {}

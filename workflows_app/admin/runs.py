@@ -1,0 +1,162 @@
+"""Runs, nodes and events: facts to search, never to edit."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import admin
+from django.db.models import Q, QuerySet
+from django.http import HttpRequest
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+
+from workflows_app import credentials, formats
+from workflows_app.admin.facts import FactAdmin, as_uuid, pretty, search_runs
+from workflows_app.models import EventName, Run, RunEvent, RunNode
+
+_SEARCH_RUN = "A run's id, #42, support-triage#42, or a workflow's slug."
+
+
+@admin.register(Run)
+class RunAdmin(FactAdmin):
+    """Runs, newest first."""
+
+    list_display = (
+        "__str__",
+        "status",
+        "source",
+        "score",
+        "eval_passed",
+        "cost",
+        "took",
+        "created_at",
+    )
+    list_filter = ("status", "eval_passed", "source", "environment")
+    list_select_related = ("workflow", "version", "started_by")
+    only_on_its_page = ("inputs", "outputs", "resolved", "error", "version__yaml")
+    ordering = ("-created_at", "-id")
+    search_fields = ("id",)
+    search_help_text = f"{_SEARCH_RUN} Or an external id."
+    fields = (
+        "page", "workflow", "version", "number", "status", "source", "environment", "started_by", "external_id",
+        "parent_run", "rerun_of", "created_at", "started_at", "finished_at", "took", "cost", "score", "eval_passed",
+        "assertions_passed", "assertions_failed", "assertions_error", "regression_count", "nodes_done", "owner",
+        "lease_expires_at", "takeovers", "shown_inputs", "shown_outputs", "shown_error",
+    )  # fmt: skip
+    readonly_fields = fields
+
+    shown_inputs = pretty("inputs", read=credentials.shown_inputs)
+    shown_outputs = pretty("outputs")
+    shown_error = pretty("error")
+
+    @admin.display(description="score")
+    def score(self, run: Run) -> str:
+        return formats.score(run.eval_score)
+
+    @admin.display(description="cost")
+    def cost(self, run: Run) -> str:
+        return formats.cost(run.cost_usd)
+
+    @admin.display(description="duration")
+    def took(self, run: Run) -> str:
+        return formats.duration(run.duration_ms)
+
+    @admin.display(description="page")
+    def page(self, run: Run) -> SafeString:
+        return format_html('<a href="{}">{}, with its blocks</a>', run.get_absolute_url(), run)
+
+    def view_on_site(self, obj: Run) -> str:
+        return obj.get_absolute_url()
+
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
+    ) -> tuple[QuerySet[Any], bool]:
+        return queryset.filter(search_runs(search_term)), False
+
+
+@admin.register(RunNode)
+class RunNodeAdmin(FactAdmin):
+    """Executions of blocks, newest first."""
+
+    list_display = (
+        "node_id",
+        "run",
+        "block_type",
+        "status",
+        "score",
+        "eval_passed",
+        "cost",
+        "took",
+        "finished_at",
+    )
+    list_filter = ("status", "eval_passed")
+    list_select_related = ("run__workflow",)
+    only_on_its_page = (
+        "output", "prompt", "error", "details", "eval_results", "delta", "tokens", "run__inputs", "run__outputs",
+        "run__resolved", "run__error",
+    )  # fmt: skip
+    ordering = ("-id",)
+    search_fields = ("node_id",)
+    search_help_text = f"A block's id, or its run: {_SEARCH_RUN}"
+    fields = (
+        "run", "node_id", "block_type", "iteration", "attempt", "status", "started_at", "finished_at", "took", "cost",
+        "shown_tokens", "soul_id", "soul_version", "exit_handle", "child_run", "score", "eval_passed", "evaluated_at",
+        "shown_results", "shown_delta", "shown_error", "shown_output", "shown_prompt", "shown_details",
+    )  # fmt: skip
+    readonly_fields = fields
+
+    shown_tokens = pretty("tokens")
+    shown_results = pretty("eval_results")
+    shown_delta = pretty("delta")
+    shown_error = pretty("error")
+    shown_output = pretty("output")
+    shown_prompt = pretty("prompt")
+    shown_details = pretty("details")
+
+    @admin.display(description="score")
+    def score(self, node: RunNode) -> str:
+        return formats.score(node.eval_score)
+
+    @admin.display(description="cost")
+    def cost(self, node: RunNode) -> str:
+        return formats.cost(node.cost_usd)
+
+    @admin.display(description="latency")
+    def took(self, node: RunNode) -> str:
+        return formats.duration(node.latency_ms)
+
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
+    ) -> tuple[QuerySet[Any], bool]:
+        for word in search_term.split():
+            queryset = queryset.filter(Q(node_id=word) | search_runs(word, "run__"))
+        return queryset, False
+
+
+@admin.register(RunEvent)
+class RunEventAdmin(FactAdmin):
+    """The histories of runs, newest first."""
+
+    list_display = ("event", "run", "seq", "at")
+    list_filter = ("event",)
+    list_select_related = ("run__workflow",)
+    only_on_its_page = ("data", "run__inputs", "run__outputs", "run__resolved", "run__error")
+    ordering = ("-id",)
+    search_fields = ("event",)
+    search_help_text = f"An event's name, or its run: {_SEARCH_RUN}"
+    fields = ("run", "seq", "event", "at", "shown_data")
+    readonly_fields = fields
+
+    shown_data = pretty("data")
+
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
+    ) -> tuple[QuerySet[Any], bool]:
+        for word in search_term.split():
+            if word in EventName.values:
+                queryset = queryset.filter(event=word)
+            elif identity := as_uuid(word):
+                queryset = queryset.filter(run_id=identity)
+            else:
+                queryset = queryset.filter(search_runs(word, "run__"))
+        return queryset, False

@@ -1,0 +1,276 @@
+"""Websockets: replay what the viewer missed, then relay. No rule and no write lives here."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import Coroutine
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import structlog
+from channels.generic.websocket import AsyncWebsocketConsumer
+from django.conf import settings
+from django.contrib.auth.models import AbstractBaseUser
+from django.http.cookie import parse_cookie
+
+from workflows_app import access, live_reads
+from workflows_app.feeds import RunFeed, RunsFeed
+from workflows_app.hub import hub
+from workflows_app.live_reads import read
+
+log = structlog.get_logger("runsight.live")
+
+FAILED, NOT_UNDERSTOOD, NOT_LOGGED_IN, NOT_ALLOWED, NOT_FOUND, TOO_SLOW = 1011, 4400, 4401, 4403, 4404, 4408
+REASONS = {
+    FAILED: "something went wrong here; connect again",
+    NOT_LOGGED_IN: "not logged in",
+    NOT_ALLOWED: f"this needs the permission {access.SEE}",
+    NOT_FOUND: "there is no such thing",
+    TOO_SLOW: "read too slowly; connect again with ?after=",
+}
+PING_SECONDS = 20.0
+ACCESS_SECONDS = 60.0
+COALESCE_SECONDS = 1.0
+# Too slow: a frame is not taken for so long, or a viewer who was level is so far behind and not taking frames.
+STALL_SECONDS = 15.0
+SLUGGISH_SECONDS = 1.0
+LONGEST_QUEUE = 2_000
+LONGEST_LIST_QUEUE = 20
+LONGEST_REASON_BYTES = 120  # 123 by the protocol
+PING = '{"event":"ping"}'
+
+
+class Refused(Exception):
+    """Ends the socket with a code."""
+
+    def __init__(self, code: int, reason: str = "") -> None:
+        super().__init__(reason or REASONS[code])
+        self.code = code
+
+
+class LiveConsumer(AsyncWebsocketConsumer):
+    """What every socket does: log-in, origin, heartbeat, patience with an end, a code for each refusal."""
+
+    # The hub listens to the channel layer, once for all sockets of the process.
+    channel_layer_alias = ""
+
+    feed: RunFeed | RunsFeed | None = None
+    is_over = False
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        self.tasks: list[asyncio.Task[None]] = []
+        self.woken = asyncio.Event()
+        try:
+            await super().__call__(scope, receive, send)
+        finally:  # also when the server stops and nobody says good-bye
+            self.is_over = True
+            for task in self.tasks:
+                task.cancel()
+            await asyncio.gather(*self.tasks, return_exceptions=True)
+            await self.leave()
+
+    async def connect(self) -> None:
+        self.headers = {name: value.decode("latin-1") for name, value in self.scope["headers"]}
+        if not self._is_origin_right():
+            await self.close()  # before accept: the browser gets HTTP 403
+            return
+        await self.accept()
+        self.tasks = [asyncio.create_task(self._guarded(self._serve()))]
+
+    async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None) -> None:
+        """Viewers only watch; anything but an answer to our ping is not understood."""
+        try:
+            frame = json.loads(text_data or "")
+        except (ValueError, RecursionError):
+            frame = None
+        if not isinstance(frame, dict) or frame.get("event") not in ("ping", "pong"):
+            await self._end(NOT_UNDERSTOOD, 'send nothing, or {"event": "pong"}')
+
+    async def prepare(self) -> None:
+        """Find what is watched and join its viewers."""
+        raise Refused(NOT_FOUND)
+
+    async def follow(self) -> None:
+        """Send what is already there, then what comes."""
+
+    async def deliver(self, frame: str) -> float:
+        """Send one frame and say how long the viewer took to take it."""
+        began = time.monotonic()
+        try:
+            async with asyncio.timeout(STALL_SECONDS):
+                await self.send(text_data=frame)
+        except TimeoutError:
+            raise Refused(TOO_SLOW) from None
+        return time.monotonic() - began
+
+    async def leave(self) -> None:
+        if self.feed is not None:
+            feed, self.feed = self.feed, None
+            await hub().leave(feed, self)
+
+    # The course of a socket
+
+    async def _serve(self) -> None:
+        await self._check_access()
+        await self.prepare()
+        self.tasks.append(asyncio.create_task(self._guarded(self._stay_awake())))
+        await self.follow()
+
+    async def _stay_awake(self) -> None:
+        checked = time.monotonic()
+        while True:
+            await asyncio.sleep(PING_SECONDS)
+            if time.monotonic() - checked >= ACCESS_SECONDS:
+                checked = time.monotonic()
+                await self._check_access()
+            await self.deliver(PING)
+
+    async def _guarded(self, work: Coroutine[Any, Any, None]) -> None:
+        try:
+            await work
+        except Refused as refused:
+            await self._end(refused.code, str(refused))
+        except OSError:  # how a server says that the viewer has gone
+            await self.leave()
+        except Exception:
+            log.exception("a socket failed", path=self.scope["path"])
+            await self._end(FAILED, REASONS[FAILED])
+
+    async def _end(self, code: int, reason: str) -> None:
+        """Close once; nothing is sent after it."""
+        if self.is_over:
+            return
+        self.is_over = True
+        current = asyncio.current_task()
+        for task in self.tasks:
+            if task is not current:
+                task.cancel()
+        await self.leave()
+        await self.close(code=code, reason=reason.encode()[:LONGEST_REASON_BYTES].decode(errors="ignore"))
+
+    # Who is there
+
+    def _is_origin_right(self) -> bool:
+        """A browser's cookie counts only from our own pages; a client with a token needs no Origin."""
+        origin = self.headers.get(b"origin")
+        if origin is None or b"authorization" in self.headers:
+            return True
+        return origin in settings.CSRF_TRUSTED_ORIGINS or _is_of(origin, self.headers.get(b"host", ""))
+
+    async def _check_access(self) -> None:
+        await read(self._check_access_now)
+
+    def _check_access_now(self) -> None:
+        header = self.headers.get(b"authorization")
+        user: AbstractBaseUser | None
+        token = None
+        if header is not None:
+            scheme, _, key = header.partition(" ")
+            token = access.token_for(key.strip()) if scheme.lower() == "token" else None
+            user = token.user if token else None
+        else:
+            cookies = parse_cookie(self.headers.get(b"cookie", ""))
+            key = cookies.get(settings.SESSION_COOKIE_NAME, "")
+            user = access.session_user(key) if key else None
+        if user is None:
+            raise Refused(NOT_LOGGED_IN)
+        if not access.may(user, access.SEE, token):
+            raise Refused(NOT_ALLOWED)
+
+
+def _is_of(origin: str, host: str) -> bool:
+    """Whether an origin is the address that was asked, however its port is written."""
+    try:
+        page = urlsplit(origin)
+        here = urlsplit(f"{page.scheme}://{host}")
+        usual = {"http": 80, "https": 443}[page.scheme]
+        return bool(page.hostname) and (page.hostname, page.port or usual) == (
+            here.hostname,
+            here.port or usual,
+        )
+    except (ValueError, KeyError):  # "null", or no address at all
+        return False
+
+
+class UnknownConsumer(LiveConsumer):
+    """Any other path: those who are logged in are told that there is nothing."""
+
+
+class RunConsumer(LiveConsumer):
+    """One run: its whole history from `?after=`, then live, without gap or double."""
+
+    async def prepare(self) -> None:
+        given = parse_qs(self.scope["query_string"].decode("latin-1"), keep_blank_values=True)
+        after = given.get("after", ["0"])[-1]
+        if not (after.isascii() and after.isdecimal() and len(after) <= 12):
+            raise Refused(NOT_UNDERSTOOD, f"after={after[:20]!r} will not do; use the last seq you have seen")
+        self.seen = int(after)
+        self.run_feed = await hub().watch_run(self.scope["url_route"]["kwargs"]["run_id"], self)
+        self.feed = self.run_feed
+        if self.run_feed is None:
+            raise Refused(NOT_FOUND)
+        if self.seen > self.run_feed.last_seq:
+            raise Refused(NOT_UNDERSTOOD, f"after={after} is beyond the last, {self.run_feed.last_seq}")
+
+    async def follow(self) -> None:
+        feed = self.run_feed
+        assert feed is not None
+        was_level = False
+        while True:
+            self.woken.clear()
+            frames = feed.after(self.seen)
+            if frames is None:  # older than what viewers share
+                frames = await read(live_reads.frames_after, feed.run_id, feed.slug, self.seen)
+            for seq, frame in frames:
+                took = await self.deliver(frame)
+                self.seen = seq
+                if was_level and took > SLUGGISH_SECONDS and feed.last_seq - seq > LONGEST_QUEUE:
+                    raise Refused(TOO_SLOW)
+            if not frames:
+                was_level = True
+                await self.woken.wait()
+
+
+class RunsConsumer(LiveConsumer):
+    """Many runs: a snapshot, then each changed run, at most one frame a second."""
+
+    workflow_id: int | None = None
+
+    async def prepare(self) -> None:
+        self.pending: dict[str, str] = {}
+        self.runs_feed = await hub().watch_runs(self)
+        self.feed = self.runs_feed
+
+    def offer(self, run_id: str, frame: str) -> None:
+        """A run changed: its newest state waits in the place of an older one."""
+        self.pending[run_id] = frame
+        self.woken.set()
+
+    async def follow(self) -> None:
+        await self.deliver(await self.runs_feed.snapshot(self, self.pending))
+        while True:
+            await asyncio.sleep(COALESCE_SECONDS)
+            self.woken.clear()
+            if not self.pending:
+                await self.woken.wait()
+            if len(self.pending) > LONGEST_LIST_QUEUE:
+                # One frame a second would fall ever further behind: show the list anew.
+                await self.deliver(await self.runs_feed.snapshot(self, self.pending))
+            else:
+                await self.deliver(self.pending.pop(next(iter(self.pending))))
+
+
+class WorkflowConsumer(RunsConsumer):
+    """The runs of one workflow."""
+
+    async def prepare(self) -> None:
+        self.workflow_id = await read(live_reads.workflow_id_of, self.scope["url_route"]["kwargs"]["slug"])
+        if self.workflow_id is None:
+            raise Refused(NOT_FOUND)
+        await super().prepare()
+
+
+class DashboardConsumer(RunsConsumer):
+    """Every run."""

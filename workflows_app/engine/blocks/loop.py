@@ -1,0 +1,24 @@
+"""`loop`: its rounds are nodes of their own; this collects what the last one gave."""
+
+from __future__ import annotations
+
+from workflows_app.engine.blocks.base import FREE, Block
+from workflows_app.engine.context import error_text
+from workflows_app.engine.results import BlockFailure, BlockResult
+
+
+class LoopBlock(Block):
+    """Gives the last inner output, and leaves by the last inner block's exit."""
+
+    type = "loop"
+
+    async def run(self, timeout_seconds: float) -> BlockResult:
+        if not self.step.parts:
+            return BlockResult(output="", cost_usd=FREE)
+        last = self.step.parts[-1]
+        if last.status == "failed":
+            reason = error_text(last) or "no reason was given"
+            if last.node_id != self.step.node_id:
+                reason = f"Inner block '{last.node_id}' failed (execution {last.iteration}): {reason}"
+            raise BlockFailure("inner_block_failed", reason, is_retryable=False)
+        return BlockResult(output=last.output, exit_handle=last.exit_handle, cost_usd=FREE)

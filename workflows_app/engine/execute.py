@@ -1,0 +1,73 @@
+"""Runs one block. Touches no table: the executor records what this gives or raises."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+
+from workflows_app.engine.blocks import BLOCKS, Block, Call, Tools
+from workflows_app.engine.context import RunContext
+from workflows_app.engine.definition import BaseBlockDef, WorkflowDefinition
+from workflows_app.engine.exits import choose_exit
+from workflows_app.engine.outputs import storable
+from workflows_app.engine.records import Step
+from workflows_app.engine.results import BlockFailure, BlockResult
+
+
+async def run_block(
+    step: Step, definition: WorkflowDefinition, context: RunContext, tools: Tools
+) -> BlockResult:
+    """Execute one node, within its time and limits; raises `BlockFailure` when it cannot finish."""
+    block = definition.blocks[step.block_id]
+    call = Call(step, definition, context.at(step), tools)
+    try:
+        call.warnings.extend(tools.spend.check_start(block.id))
+        result = await _within_time(BLOCKS[block.type](call), block, tools)
+        exit_handle = result.exit_handle
+        if step.branch is None:
+            exit_handle = choose_exit(block, result.output, exit_handle, call.context)
+    except BlockFailure as failure:
+        failure.message, failure.details = storable(failure.message), storable(failure.details)
+        raise
+    details = {**result.details, "warnings": call.warnings} if call.warnings else result.details
+    return replace(
+        result,
+        output=storable(result.output),
+        prompt=storable(result.prompt),
+        exit_handle=exit_handle,
+        details=storable(details),
+    )
+
+
+async def _within_time(runner: Block, block: BaseBlockDef, tools: Tools) -> BlockResult:
+    """Run it for as long as its own time-out and every cap on duration allow."""
+    seconds, kind = block.timeout_seconds, "timeout"
+    message = f"Block '{block.id}' did not finish within {seconds:g} seconds."
+    left = tools.spend.remaining_seconds(block.id)
+    if left is not None and left[0] < seconds:
+        seconds, kind = max(left[0], 0.001), "limit"
+        message = f"Limit of {left[1]}: the time it may take ran out while block '{block.id}' was running."
+    if runner.keeps_own_time:
+        try:
+            return await runner.run(seconds)
+        except BlockFailure as failure:
+            if failure.kind == "timeout" and kind == "limit":
+                raise BlockFailure(kind, message, is_retryable=False, details=failure.details) from None
+            raise
+    deadline = asyncio.timeout(seconds)
+    try:
+        async with deadline:
+            return await runner.run(seconds)
+    except TimeoutError:
+        if not deadline.expired():
+            raise
+        raise BlockFailure(kind, message, is_retryable=kind == "timeout") from None
+
+
+def next_attempt(block: BaseBlockDef, failure: BlockFailure, attempt: int) -> float | None:
+    """The pause in seconds before attempt number `attempt` is followed by another; None when it was the last."""
+    retry = block.retry_config
+    if retry is None or not failure.is_retryable or attempt >= retry.max_attempts:
+        return None
+    refused = {kind.casefold() for kind in retry.non_retryable_errors}
+    return None if failure.kind.casefold() in refused else retry.delay_seconds(attempt)

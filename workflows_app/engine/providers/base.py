@@ -1,0 +1,120 @@
+"""What a provider is: one chat request in, one answer or one `ProviderError` out."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from decimal import Decimal
+from difflib import get_close_matches
+from typing import Any, ClassVar, Self
+
+
+@dataclass(frozen=True)
+class ChatRequest:
+    """One question to a model; `seed_key` tells the demo provider which workflow and block asks."""
+
+    model: str
+    system_prompt: str
+    prompt: str
+    temperature: float | None = None
+    max_tokens: int | None = None
+    seed_key: str = ""
+
+
+@dataclass(frozen=True)
+class ChatResponse:
+    """A model's answer; what the provider did not tell is None, never 0."""
+
+    text: str
+    prompt_tokens: int | None
+    completion_tokens: int | None
+    cached_tokens: int | None = None
+    model: str = ""
+    latency_ms: float | None = None  # simulated, to be recorded instead of the measured one: demo only
+    cost_usd: Decimal | float | None = None  # only where the provider itself knows
+
+
+class ProviderError(Exception):
+    """A call that gave no usable answer: why (`kind`), and whether the same call may work later."""
+
+    def __init__(self, message: str, *, kind: str, retryable: bool = False) -> None:
+        super().__init__(message)
+        self.message = message
+        self.kind = kind
+        self.retryable = retryable
+
+
+@dataclass(frozen=True)
+class ProviderSettings:
+    """What an administrator sets for one provider; each provider reads the part it needs."""
+
+    base_url: str = ""
+    api_key: str = field(default="", repr=False)
+    timeout_seconds: float = 120.0
+    allow_private: bool = False
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+
+class Provider(ABC):
+    """A source of model answers; a subclass in a file of this package is found by its `name`."""
+
+    name: ClassVar[str]
+    is_demo: ClassVar[bool] = False
+    _classes: ClassVar[dict[str, type[Provider]]] = {}
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if "name" not in cls.__dict__:
+            return
+        known = Provider._classes.setdefault(cls.name, cls)
+        if known is not cls:
+            raise TypeError(f"Provider {cls.name!r} is already {known.__module__}.{known.__qualname__}.")
+
+    @classmethod
+    @abstractmethod
+    def from_settings(cls, settings: ProviderSettings) -> Self:
+        """Make one from what an administrator set."""
+
+    @abstractmethod
+    async def complete(self, request: ChatRequest) -> ChatResponse:
+        """Answer the request, or raise `ProviderError`; cancelling the task aborts the call at once."""
+
+    async def check(self) -> str:
+        """Make sure that the provider can be called, and say so in a sentence; `ProviderError` if not."""
+        return "Built in: nothing to connect to."
+
+    async def aclose(self) -> None:
+        """Give back what the provider holds open; it may be used again afterwards."""
+        return
+
+
+def provider_names() -> list[str]:
+    """Every provider there is, by name."""
+    _import_all()
+    return sorted(Provider._classes)
+
+
+def provider_class(name: str) -> type[Provider]:
+    """The provider called `name`; `LookupError` with a suggestion if there is none."""
+    if name not in Provider._classes:
+        _import_all()
+    if name in Provider._classes:
+        return Provider._classes[name]
+    close = get_close_matches(name, Provider._classes, 1)
+    hint = f" Did you mean {close[0]!r}?" if close else f" There are: {', '.join(sorted(Provider._classes))}."
+    raise LookupError(f"Unknown provider {name!r}.{hint}")
+
+
+def make_provider(name: str, settings: ProviderSettings | None = None) -> Provider:
+    """A provider ready to be called."""
+    return provider_class(name).from_settings(settings or ProviderSettings())
+
+
+def _import_all() -> None:
+    """Import this package's modules, so that each provider in it has registered itself."""
+    package = importlib.import_module(__package__ or "")
+    for module in pkgutil.iter_modules(package.__path__):
+        importlib.import_module(f"{package.__name__}.{module.name}")

@@ -1,0 +1,60 @@
+"""What executing one block yields."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Any
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tokens:
+    """Tokens of one node, not running totals."""
+
+    prompt: int = 0
+    completion: int = 0
+
+    @property
+    def total(self) -> int:
+        return self.prompt + self.completion
+
+    def to_dict(self) -> dict[str, int]:
+        return {"prompt": self.prompt, "completion": self.completion, "total": self.total}
+
+
+@dataclass(frozen=True, kw_only=True)
+class BlockResult:
+    """A finished block: its text and what it took."""
+
+    output: str
+    exit_handle: str | None = None
+    latency_ms: float | None = None  # None: the caller measured it
+    cost_usd: Decimal | None = None
+    tokens: Tokens | None = None
+    soul_id: str = ""
+    soul_version: str = ""
+    prompt: str = ""
+    prompt_hash: str = ""
+    error: dict[str, Any] | None = None  # what went wrong inside and was caught
+    details: dict[str, Any] = field(default_factory=dict)  # model, token classes, price table, stdout …
+
+
+class BlockFailure(Exception):
+    """A block that could not finish; `kind` is what `non_retryable_errors` matches."""
+
+    def __init__(
+        self,
+        kind: str,
+        message: str,
+        *,
+        is_retryable: bool = True,
+        details: dict[str, Any] | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.kind = kind
+        self.message = message
+        self.is_retryable = is_retryable
+        self.details = details or {}  # what code printed before it failed
+
+    def to_dict(self) -> dict[str, str]:
+        return {"type": self.kind, "message": self.message}

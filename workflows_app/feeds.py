@@ -1,0 +1,224 @@
+"""What the viewers of one thing share: its newest frames, read and written once per process."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections import deque
+from collections.abc import Iterable
+from typing import Any, Protocol
+from uuid import UUID
+
+import structlog
+from django.db import DatabaseError
+
+from workflows_app import live_reads, metrics
+from workflows_app.live_reads import read
+from workflows_app.seldom import Seldom
+
+log = structlog.get_logger("runsight.live")
+
+MOST_FRAMES = 1_000
+MOST_CHARS = 2_000_000
+GATHER_SECONDS = 0.25
+RETRY_SECONDS = 1.0
+
+
+class RunViewer(Protocol):
+    """A socket that watches one run."""
+
+    woken: asyncio.Event
+
+
+class RunsViewer(Protocol):
+    """A socket that watches a list of runs."""
+
+    workflow_id: int | None
+
+    def offer(self, run_id: str, frame: str) -> None: ...
+
+
+class RunFeed:
+    """The newest events of one run as frames.
+
+    A run's numbers are given under its row lock, so whoever sees a row sees all before it: reading
+    `seq > last` never skips an event that is still being committed.
+    """
+
+    def __init__(self, run_id: UUID) -> None:
+        self.run_id = run_id
+        self.slug = ""
+        self.viewers: set[RunViewer] = set()
+        self.floor = 0  # every event after this number is in `_frames`
+        self.last_seq = 0
+        self._frames: deque[tuple[int, str]] = deque()
+        self._chars = 0
+        self._is_open = False
+        self._pulling: asyncio.Task[None] | None = None
+        self._is_behind = False
+
+    async def open(self) -> bool:
+        """Read the newest rows; False if there is no such run."""
+        head = await read(live_reads.run_head, self.run_id)
+        if head is None:
+            return False
+        self.slug, newest = head
+        self.floor = self.last_seq = max(0, newest - live_reads.BATCH)
+        await self._pull()
+        self._is_open = True
+        if self._is_behind:
+            self._pulling = asyncio.create_task(self._pull_until_level())
+        return True
+
+    def hear(self, events: Iterable[tuple[int, str | None]]) -> None:
+        """Take what the channel layer brought; a gap, or a number without its frame, is read from the rows."""
+        for seq, frame in events:
+            if seq == self.last_seq + 1 and frame is not None and self._is_open and self._pulling is None:
+                self._add(seq, frame)
+            else:
+                self.catch_up(seq)
+        self._wake()
+
+    def catch_up(self, seq: int) -> None:
+        """Read the rows up to this number at least, if it is news."""
+        if seq <= self.last_seq:
+            return
+        self._is_behind = True
+        if self._pulling is None and self._is_open:
+            metrics.GAPS_REPLAYED.inc()
+            self._pulling = asyncio.create_task(self._pull_until_level())
+
+    def after(self, seq: int) -> list[tuple[int, str]] | None:
+        """The frames after a number; None if it lies before what is kept."""
+        if seq < self.floor:
+            return None
+        missed: list[tuple[int, str]] = []
+        for entry in reversed(self._frames):
+            if entry[0] <= seq:
+                break
+            missed.append(entry)
+        missed.reverse()
+        return missed
+
+    def close(self) -> None:
+        if self._pulling is not None:
+            self._pulling.cancel()
+
+    async def _pull_until_level(self) -> None:
+        try:
+            while self._is_behind:
+                self._is_behind = False
+                try:
+                    await self._pull()
+                except DatabaseError as error:  # it may be back in a moment, and nobody else would try again
+                    self._is_behind = True
+                    _warn(error)
+                    await asyncio.sleep(RETRY_SECONDS)
+        finally:
+            self._pulling = None
+
+    async def _pull(self) -> None:
+        while True:
+            batch = await read(live_reads.frames_after, self.run_id, self.slug, self.last_seq)
+            for seq, frame in batch:
+                if seq > self.last_seq:
+                    self._add(seq, frame)
+            self._wake()
+            if len(batch) < live_reads.BATCH:
+                return
+
+    def _add(self, seq: int, frame: str) -> None:
+        self._frames.append((seq, frame))
+        self.last_seq = seq
+        self._chars += len(frame)
+        while len(self._frames) > MOST_FRAMES or (self._chars > MOST_CHARS and len(self._frames) > 1):
+            self.floor, oldest = self._frames.popleft()
+            self._chars -= len(oldest)
+
+    def _wake(self) -> None:
+        for viewer in self.viewers:
+            viewer.woken.set()
+
+
+class RunsFeed:
+    """Changed runs, gathered for a moment, read once, and offered to every list that shows them."""
+
+    def __init__(self) -> None:
+        self.viewers: set[RunsViewer] = set()
+        # Reads take turns, so that what is offered later is never older.
+        self._reading = asyncio.Lock()
+        self._changed: dict[str, None] = {}
+        self._known: dict[str, tuple[int, str, int]] = {}
+        self._told: dict[str, str] = {}
+        self._gathering: asyncio.Task[None] | None = None
+
+    async def open(self) -> bool:
+        """Note where all runs are; what differs later has changed."""
+        self._known = await read(live_reads.where_runs_are)
+        return True
+
+    def hear(self, runs: Iterable[tuple[str, int]]) -> None:
+        """Take what the channel layer brought: runs, each with its workflow."""
+        watched = {viewer.workflow_id for viewer in self.viewers}
+        for run_id, workflow_id in runs:
+            if None in watched or workflow_id in watched:
+                self._changed[run_id] = None
+        if self._changed and self._gathering is None:
+            self._gathering = asyncio.create_task(self._tell())
+
+    def compare(self, found: dict[str, tuple[int, str, int]]) -> None:
+        """Take what the rows say: whatever differs from the last look has changed."""
+        before, self._known = self._known, found
+        self.hear([(run_id, state[2]) for run_id, state in found.items() if before.get(run_id) != state])
+
+    async def snapshot(self, viewer: RunsViewer, pending: dict[str, str]) -> str:
+        """The frame that shows a list anew; it has everything that was pending."""
+        async with self._reading:
+            runs = await read(live_reads.snapshot, viewer.workflow_id, list(pending))
+            pending.clear()
+        return _frame("snapshot", {"runs": runs})
+
+    def close(self) -> None:
+        if self._gathering is not None:
+            self._gathering.cancel()
+
+    async def _tell(self) -> None:
+        try:
+            while self._changed:
+                await asyncio.sleep(GATHER_SECONDS)
+                try:
+                    async with self._reading:
+                        await self._tell_changed()
+                except DatabaseError as error:
+                    _warn(error)
+                    await asyncio.sleep(RETRY_SECONDS)
+        finally:
+            self._gathering = None
+
+    async def _tell_changed(self) -> None:
+        changed = list(self._changed)
+        found = await read(live_reads.summaries, changed)
+        for run_id in changed:
+            del self._changed[run_id]
+        for run_id, workflow_id, summary in found:
+            frame = _frame("run_updated", summary)
+            if self._told.get(run_id) == frame:  # the layer and the rows both tell of most changes
+                continue
+            self._told[run_id] = frame
+            for viewer in self.viewers:
+                if viewer.workflow_id in (None, workflow_id):
+                    viewer.offer(run_id, frame)
+        while len(self._told) > MOST_FRAMES:
+            del self._told[next(iter(self._told))]
+
+
+def _frame(event: str, data: dict[str, Any]) -> str:
+    return json.dumps({"event": event, "data": data}, separators=(",", ":"))
+
+
+_seldom = Seldom()
+
+
+def _warn(error: Exception) -> None:
+    if (left_out := _seldom.turn()) is not None:
+        log.warning("could not read events; trying again", error=str(error), not_logged=left_out)

@@ -1,0 +1,172 @@
+"""How numbers, money and times read, the same on pages, in charts and in graphs."""
+
+import datetime as dt
+from dataclasses import dataclass
+from decimal import Decimal
+from math import isfinite
+
+Number = int | float | Decimal
+MISSING = "–"
+MINUS = "−"
+LOWER_IS_BETTER = frozenset({"cost", "latency", "tokens", "cost_pct", "latency_pct", "tokens_pct"})
+IN_PERCENT = frozenset({"cost_pct", "latency_pct", "tokens_pct"})
+
+
+def duration(ms: Number | None) -> str:
+    """Milliseconds as `812 ms`, `3.4 s`, `2 min 5 s`, `1 h 3 min`, `2 d 4 h`."""
+    if ms is None or not isfinite(ms):
+        return MISSING
+    value = float(ms)
+    if value < 0:
+        return MINUS + duration(-value)
+    if 0 < value < 9.95:
+        return f"{value:.1f} ms".replace(".0 ", " ")
+    if value < 999.5:
+        return f"{value:.0f} ms"
+    if value < 59_950:
+        return f"{value / 1000:.1f} s"
+    seconds = round(value / 1000)
+    for unit, size, below, below_size in (
+        ("d", 86400, "h", 3600),
+        ("h", 3600, "min", 60),
+        ("min", 60, "s", 1),
+    ):
+        if seconds >= size:
+            rest = seconds % size // below_size
+            return f"{seconds // size:,} {unit} {rest} {below}" if rest else f"{seconds // size:,} {unit}"
+    return f"{seconds} s"
+
+
+def cost(usd: Number | None) -> str:
+    """Dollars with as many digits as matter; an unknown cost is a dash, never zero."""
+    if usd is None or not isfinite(usd):
+        return MISSING
+    value = float(usd)
+    if value < 0:
+        return MINUS + cost(-value)
+    if value == 0:
+        return "$0"
+    if value < 0.00005:
+        return "<$0.0001"
+    if value < 0.99995:
+        return f"${value:.4f}"
+    return f"${value:,.2f}" if value < 999.995 else f"${value:,.0f}"
+
+
+def score(value: Number | None) -> str:
+    """A score with two digits; only a perfect one reads 1.00 and only nothing reads 0.00."""
+    if value is None or not isfinite(value):
+        return MISSING
+    number = float(value)
+    if 0.99 < number < 1:
+        return "0.99"
+    if 0 < number < 0.01:
+        return "0.01"
+    return f"{number:.2f}".replace("-", MINUS)
+
+
+def percent(fraction: Number | None) -> str:
+    """A fraction of one as percent; only all reads 100 % and only none reads 0 %."""
+    if fraction is None or not isfinite(fraction):
+        return MISSING
+    value = float(fraction) * 100
+    if 99.5 <= value < 100:
+        return f"{min(value, 99.9):.1f} %"
+    if 0 < value < 0.95:
+        return f"{max(value, 0.1):.1f} %"
+    return f"{value:.0f} %".replace("-", MINUS)
+
+
+def count(value: Number | None) -> str:
+    """A whole number with thousands separators."""
+    if value is None or not isfinite(value):
+        return MISSING
+    return f"{value:,.0f}".replace("-", MINUS)
+
+
+METRICS = {
+    "score": score,
+    "pass_rate": percent,
+    "cost": cost,
+    "latency": duration,
+    "tokens": count,
+    "runs": count,
+}
+
+
+def metric(value: Number | None, name: str) -> str:
+    """A value of the named metric with its unit; a metric named in a workflow reads as a score."""
+    return METRICS.get(name, score)(value)
+
+
+@dataclass(frozen=True)
+class Change:
+    """A difference in words: its signed text, where it points and whether that is good."""
+
+    text: str
+    direction: str  # up, down, same
+    verdict: str  # better, worse, same, neutral
+
+
+def change(value: Number | None, name: str = "score") -> Change:
+    """What a difference means for the metric: more score is better, more cost is worse."""
+    if value is None or not isfinite(value):
+        return Change(MISSING, "same", "same")
+    number = float(value)
+    size = f"{abs(number):.1f} %" if name in IN_PERCENT else _size(abs(number), name)
+    if size.startswith("<") or not any(digit in size for digit in "123456789"):
+        return Change(size if size.startswith("<") else f"±{size}", "same", "same")
+    sign, direction = ("+", "up") if number > 0 else (MINUS, "down")
+    if name == "runs":
+        verdict = "neutral"
+    else:
+        verdict = "better" if (number > 0) != (name in LOWER_IS_BETTER) else "worse"
+    return Change(f"{sign}{size}", direction, verdict)
+
+
+def _size(number: float, name: str) -> str:
+    if name == "pass_rate":
+        return f"{number * 100:.1f} pts"
+    # A small difference of scores is small: `score` would round it up to 0.01.
+    return metric(number, name) if name in METRICS and name != "score" else f"{number:.2f}"
+
+
+STEPS = ((60, 1, "s"), (3600, 60, "min"), (86400, 3600, "h"), (30 * 86400, 86400, "d"))
+
+
+def relative_time(moment: dt.datetime, now: dt.datetime) -> str:
+    """`just now`, `42 s ago`, `3 min ago`, `in 2 h`; beyond a month the date. static/js/time.js says the same."""
+    seconds = int((now - moment).total_seconds())
+    if abs(seconds) < 5:
+        return "just now"
+    for limit, size, unit in STEPS:
+        if abs(seconds) < limit:
+            amount = f"{abs(seconds) // size} {unit}"
+            return f"{amount} ago" if seconds > 0 else f"in {amount}"
+    return f"{moment.day} {moment:%b %Y}"
+
+
+STATUSES = {
+    # word: (label, icon, tone)
+    "pending": ("Pending", "pending", "idle"),
+    "running": ("Running", "running", "busy"),
+    "completed": ("Completed", "completed", "good"),
+    "failed": ("Failed", "failed", "bad"),
+    "skipped": ("Skipped", "skipped", "idle"),
+    "cancelled": ("Cancelled", "cancelled", "warn"),
+}
+VERDICTS = {
+    "passed": ("Passed", "passed", "good"),
+    "failed": ("Failed", "failed", "bad"),
+    "error": ("Error", "error", "warn"),
+    "none": ("Not evaluated", "none", "idle"),
+}
+
+
+def verdict_word(value: object) -> str:
+    """The verdict named by a boolean, a word, or nothing."""
+    if value is None or value == "":
+        return "none"
+    if isinstance(value, bool):
+        return "passed" if value else "failed"
+    return str(value)

@@ -1,0 +1,190 @@
+"""The graph as SVG; colours come from CSS classes, so themes and live updates need no new drawing."""
+
+import unicodedata
+from collections.abc import Sequence
+
+from django.templatetags.static import static
+from django.utils.safestring import SafeString
+
+from workflows_app import formats
+from workflows_app.graph.layout import LABEL_WIDTH, GraphNode, Layout, PlacedNode, Point, RoutedEdge
+from workflows_app.svg import element, icon, join, number
+
+KINDS = frozenset({"llm", "code", "gate", "loop", "workflow", "dispatch"})
+MARGIN = 12
+MOST_DOTS = 8
+FITS = 1600  # pixels that a wide screen may shrink to its width and still show legible; wider ones scroll
+LABEL_SPACE = 17  # characters that fit beside the icons
+
+
+def graph_svg(picture: Layout, *, title: str = "Workflow graph", sprite: str | None = None) -> SafeString:
+    """The drawing of a layout. Scripts find a block by data-node-id and set its data-status."""
+    sprite = sprite or static("img/icons.svg")
+    if not picture.nodes:
+        return element("p", "This workflow has no blocks yet.", class_="graph__empty muted")
+    width, height = picture.width + 2 * MARGIN, picture.height + 2 * MARGIN
+    groups = [box for box in picture.nodes if box.is_group]
+    plain = [box for box in picture.nodes if not box.is_group]
+    count = len(picture.nodes)
+    return element(
+        "svg",
+        element("title", f"{title}: {count} block{'' if count == 1 else 's'}"),
+        *(_group(box, sprite) for box in groups),
+        *(_edge(way) for way in picture.edges),
+        *(_node(box, sprite) for box in plain),
+        class_="graph graph--fits" if width <= FITS else "graph",
+        role="group",
+        width=width,
+        height=height,
+        viewBox=f"{-MARGIN} {-MARGIN} {number(width)} {number(height)}",
+    )
+
+
+def shorten(words: str, space: int) -> str:
+    """The text cut to the space, wide letters counting twice."""
+    room = space
+    for index, letter in enumerate(words):
+        room -= 2 if unicodedata.east_asian_width(letter) in "WF" else 1
+        if room < 0:
+            return words[: max(index - 1, 1)].rstrip() + "…"
+    return words
+
+
+def _link(node: GraphNode, css: str, *children: object) -> SafeString:
+    status = node.status or "none"
+    attributes = {"data_node_id": node.id, "data_status": status, "class_": css}
+    if node.href:
+        return element("a", *children, href=node.href, **attributes)
+    return element("g", *children, tabindex=0, role="group", **attributes)
+
+
+def describe(node: GraphNode) -> str:
+    """What a screen reader says of a block."""
+    words = [node.label or node.id, node.kind]
+    if node.status:
+        words.append(formats.STATUSES.get(node.status, (node.status,))[0].lower())
+    if node.score is not None:
+        words.append(f"score {formats.score(node.score)}")
+    if node.dots:
+        words.append(f"{node.dots.count('passed')} of {len(node.dots)} assertions passed")
+    return ", ".join(words)
+
+
+def _kind_icon(kind: str) -> str:
+    return f"kind-{kind if kind in KINDS else 'llm'}"
+
+
+def _status_icon(node: GraphNode, sprite: str, x: float, y: float) -> SafeString:
+    # Always there, so that a script only has to point it at another drawing.
+    return icon(node.status or "none", sprite, x, y, "graph__status")
+
+
+def _node(box: PlacedNode, sprite: str) -> SafeString:
+    node, x, y = box.node, box.x, box.y
+    return _link(
+        node,
+        "graph__node",
+        element("title", describe(node)),
+        element("rect", x=x, y=y, width=box.width, height=box.height, rx=10, class_="graph__box"),
+        element("rect", x=x + 10, y=y + 14, width=32, height=32, rx=8, class_="graph__tile"),
+        icon(_kind_icon(node.kind), sprite, x + 18, y + 22, "graph__kind"),
+        element(
+            "text", shorten(node.label or node.id, LABEL_SPACE), x=x + 52, y=y + 26, class_="graph__label"
+        ),
+        element("text", node.kind, x=x + 52, y=y + 44, class_="graph__sub"),
+        _status_icon(node, sprite, x + box.width - 26, y + 12),
+        element("g", *_dots(node.dots, x + box.width - 52, y + 40), class_="graph__dots"),
+        element(
+            "text",
+            "" if node.score is None else formats.score(node.score),
+            x=x + box.width - 10,
+            y=y + 44,
+            class_="graph__score",
+        ),
+    )
+
+
+def _dots(dots: Sequence[str], right: float, y: float) -> list[SafeString]:
+    """One mark per assertion, right to left; when they are too many the bad ones are kept."""
+    shown = list(dots)
+    if len(shown) > MOST_DOTS:
+        shown = sorted(shown, key=lambda word: word == "passed")[:MOST_DOTS]
+    step = 9
+    left = right - step * len(shown)
+    return [_dot(word, left + step * index + 4, y) for index, word in enumerate(shown)]
+
+
+def _dot(word: str, x: float, y: float) -> SafeString:
+    if word == "failed":
+        return element(
+            "path", d=f"M{number(x)} {number(y - 4.5)}l4.5 4.5l-4.5 4.5l-4.5-4.5z", class_="mark mark--failed"
+        )
+    if word == "error":
+        return element("path", d=f"M{number(x)} {number(y - 4)}l4 7.5h-8z", class_="mark mark--error")
+    return element(
+        "circle", cx=x, cy=y, r=3.25, class_=f"mark mark--{'passed' if word == 'passed' else 'none'}"
+    )
+
+
+def _group(box: PlacedNode, sprite: str) -> SafeString:
+    node, x, y = box.node, box.x, box.y
+    space = int((box.width - 90) / 7.4)
+    return _link(
+        node,
+        "graph__group",
+        element("title", describe(node)),
+        element("rect", x=x, y=y, width=box.width, height=box.height, rx=14, class_="graph__frame"),
+        icon(_kind_icon(node.kind), sprite, x + 14, y + 12, "graph__kind"),
+        element("text", shorten(node.label or node.id, space), x=x + 38, y=y + 25, class_="graph__label"),
+        _status_icon(node, sprite, x + box.width - 30, y + 12),
+    )
+
+
+def _edge(way: RoutedEdge) -> SafeString:
+    edge = way.edge
+    (x, y), (before, _) = way.points[-1], way.points[-2]
+    tip = -6 if x >= before else 6
+    parts = [
+        element("path", d=_curve(way.points), class_="graph__line"),
+        element(
+            "path",
+            d=f"M{number(x + tip)} {number(y - 4)}L{number(x)} {number(y)}L{number(x + tip)} {number(y + 4)}",
+            class_="graph__tip",
+        ),
+    ]
+    if edge.label:
+        parts.append(_edge_label(edge.label, way.points))
+    kind = edge.kind if edge.kind in ("route", "error") else "normal"
+    return element(
+        "g",
+        join(parts),
+        class_=f"graph__edge graph__edge--{kind}",
+        data_source=edge.source,
+        data_target=edge.target,
+    )
+
+
+def _edge_label(label: str, points: Sequence[Point]) -> SafeString:
+    words = shorten(label, 18)
+    (x1, y1), (x2, y2) = points[0], points[1]
+    x, y = (x1 + x2) / 2, (y1 + y2) / 2
+    width = len(words) * LABEL_WIDTH + 12
+    return element(
+        "g",
+        element("title", label),
+        element("rect", x=x - width / 2, y=y - 10, width=width, height=20, rx=6, class_="graph__plate"),
+        element("text", words, x=x, y=y + 4, class_="graph__way"),
+    )
+
+
+def _curve(points: Sequence[Point]) -> str:
+    x, y = points[0]
+    path = [f"M{number(x)} {number(y)}"]
+    for next_x, next_y in points[1:]:
+        if abs(next_y - y) < 0.5:
+            path.append(f"L{number(next_x)} {number(next_y)}")
+        else:
+            middle = number((x + next_x) / 2)
+            path.append(f"C{middle} {number(y)} {middle} {number(next_y)} {number(next_x)} {number(next_y)}")
+        x, y = next_x, next_y
+    return "".join(path)

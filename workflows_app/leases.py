@@ -1,0 +1,125 @@
+"""Who executes a run. The lease in the row is the truth; a message from a broker is only a wake-up."""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import cache
+from pathlib import Path
+from uuid import UUID
+
+from django.conf import settings
+from django.db.models import Case, F, IntegerField, Q, When
+from django.db.models.functions import Now
+
+from workflows_app import metrics
+from workflows_app.models import Run, RunStatus
+
+MOST_TAKEOVERS = 5
+
+
+@dataclass(frozen=True)
+class Lease:
+    """The right to write a run, until the fence moves on."""
+
+    run: Run
+    fence: int
+
+
+def lease_seconds() -> float:
+    """How long a run stays its owner's without a word from it."""
+    return float(settings.RUNSIGHT_LEASE_SECONDS)
+
+
+def owner_id() -> str:
+    """This process: host, boot, pid and start time, so that a dead owner on this host is known to be dead."""
+    return f"{_host()}:{os.getpid()}:{_start_time(os.getpid())}"
+
+
+def claim(run_id: UUID | str, dead: Collection[str] = ()) -> Lease | None:
+    """Take a run that is pending, or whose lease ran out, or whose owner is known to be dead; None if it is none."""
+    taken = Run.objects.filter(_is_free(dead), pk=run_id).update(
+        takeovers=F("takeovers")
+        + Case(When(status=RunStatus.RUNNING, then=1), default=0, output_field=IntegerField()),
+        status=RunStatus.RUNNING,
+        owner=owner_id(),
+        fence=F("fence") + 1,
+        lease_expires_at=Now() + timedelta(seconds=lease_seconds()),
+    )
+    if not taken:
+        return None
+    run = Run.objects.select_related("workflow", "version__workflow").get(pk=run_id)
+    if run.takeovers:
+        metrics.TAKEOVERS.inc()
+    return Lease(run, run.fence)
+
+
+def claimable(dead: Collection[str], limit: int, overdue_seconds: float = 0.0) -> list[UUID]:
+    """Runs that nobody executes, oldest first. A child run is resumed by its parent's owner.
+
+    A pending run is listed once it has waited `overdue_seconds`.
+    """
+    rows = Run.objects.filter(_is_free(dead), parent_run=None).order_by("created_at")
+    if overdue_seconds:
+        waited = Q(created_at__lt=Now() - timedelta(seconds=overdue_seconds))
+        rows = rows.filter(~Q(status=RunStatus.PENDING) | waited)
+    return list(rows.values_list("pk", flat=True)[:limit])
+
+
+def _is_free(dead: Collection[str]) -> Q:
+    is_orphan = Q(lease_expires_at__lt=Now())
+    if dead:
+        is_orphan |= Q(owner__in=dead)
+    return Q(status=RunStatus.PENDING) | (Q(status=RunStatus.RUNNING) & is_orphan)
+
+
+def dead_owners() -> set[str]:
+    """Owners on this host whose process is gone: their runs need not wait for the lease to run out."""
+    owners = Run.objects.filter(status=RunStatus.RUNNING, owner__startswith=f"{_host()}:")
+    return {owner for owner in owners.values_list("owner", flat=True).distinct() if not _is_alive(owner)}
+
+
+def renew(run_ids: Iterable[UUID]) -> None:
+    """Keep our leases for another while."""
+    Run.objects.filter(pk__in=list(run_ids), owner=owner_id(), status=RunStatus.RUNNING).update(
+        lease_expires_at=Now() + timedelta(seconds=lease_seconds())
+    )
+
+
+def release(lease: Lease) -> None:
+    """Give a run back unfinished, so that another process takes it at once."""
+    Run.objects.filter(pk=lease.run.pk, fence=lease.fence, status=RunStatus.RUNNING).update(
+        lease_expires_at=Now() - timedelta(seconds=1)
+    )
+
+
+def _is_alive(owner: str) -> bool:
+    pid, started = owner.rsplit(":", 2)[1:]
+    return _start_time(int(pid)) == started
+
+
+@cache
+def _host() -> str:
+    def read(path: str) -> str:
+        try:
+            return Path(path).read_text().strip()[:8]
+        except OSError:
+            return ""
+
+    try:
+        namespace = str(Path("/proc/self/ns/pid").readlink())
+    except OSError:
+        namespace = ""
+    return f"{platform.node()[:60]}/{read('/proc/sys/kernel/random/boot_id')}/{namespace.strip('pid:[]')}"
+
+
+def _start_time(pid: int) -> str:
+    """When a process started, in the kernel's ticks; empty if there is none or it is a corpse."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return "" if Path("/proc/self/stat").exists() else "unknown"
+    return "" if fields[0] == "Z" else fields[19]

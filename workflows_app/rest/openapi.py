@@ -1,0 +1,59 @@
+"""What the OpenAPI document says about every call alike."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from drf_spectacular.extensions import OpenApiSerializerExtension
+
+_FAULTS = {
+    "400": "What was sent cannot be right; `details` says where.",
+    "401": "Nobody is logged in, or the token is unknown, expired or revoked.",
+    "403": "You may not do this; the message names the permission and the role that has it.",
+    "404": "There is no such thing.",
+    "413": "The body is too large.",
+    "415": "The body is not `application/json`.",
+    "429": "Too many calls; `Retry-After` says when to go on.",
+}
+
+
+# `?fields=` may leave out any of their fields.
+_CHOSEN = ("Run", "Node", "WorkflowSummary")
+
+
+class StrictBodies(OpenApiSerializerExtension):  # type: ignore[no-untyped-call]  # it ships no types
+    """A body in which an unknown name is a fault says so in the document."""
+
+    target_class = "workflows_app.rest.fields.StrictSerializer"
+    match_subclasses = True
+
+    def map_serializer(self, auto_schema: Any, direction: str) -> dict[str, Any]:
+        schema: dict[str, Any] = auto_schema._map_serializer(self.target, direction, bypass_extensions=True)
+        if direction == "request":
+            schema["additionalProperties"] = False
+        return schema
+
+
+def only_the_api(endpoints: list[Any], **_: Any) -> list[Any]:
+    """Leave out what is not under /api/."""
+    return [endpoint for endpoint in endpoints if endpoint[0].startswith("/api/")]
+
+
+def add_faults(result: dict[str, Any], generator: Any, request: Any, public: Any) -> dict[str, Any]:
+    """Every operation may answer with a fault in our one shape."""
+    for name in _CHOSEN:
+        result["components"]["schemas"][name].pop("required", None)
+    for path, item in result["paths"].items():
+        for operation in item.values():
+            has_body = "requestBody" in operation
+            for code, description in _FAULTS.items():
+                if (code == "404" and "{" not in path) or (code in ("413", "415") and not has_body):
+                    continue
+                operation["responses"].setdefault(code, {"description": description, "content": _content()})
+            for code, response in operation["responses"].items():
+                response["description"] = response["description"] or _FAULTS.get(code, "As asked.")
+    return result
+
+
+def _content() -> dict[str, Any]:
+    return {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}}

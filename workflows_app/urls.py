@@ -1,0 +1,5 @@
+"""Pages and API of the workflows."""
+
+from typing import Any
+
+urlpatterns: list[Any] = []
