@@ -67,6 +67,14 @@ def test_a_backtest_shows_which_runs_flip_and_the_threshold(lab):
     assert lab.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth") <= 0
 
 
+def test_results_stay_readable_while_new_ones_are_asked_for(lab):
+    lab.locator("#lab-rows .badge").first.wait_for()
+    lab.route("**/api/evaluate/", lambda route: None)  # never answered
+    lab.fill("#lab-output", "one two three")
+    lab.locator(".lab-results[aria-busy=true]").wait_for()
+    assert serious_findings(lab) == []
+
+
 def test_a_block_can_be_taken_over_and_what_is_missing_is_said(lab):
     lab.click("#lab-backtest")
     lab.locator("#lab-report >> text=Choose a workflow.").wait_for()
