@@ -120,7 +120,13 @@ class Lab:
             time.sleep(0.05)
         found += [f"left over: {process}" for process in left]
         statuses = [run.status for run in self.runs]
-        return {"runs": len(self.runs), "completed": statuses.count("completed"), "violations": found}
+        failures = [run.error for run in self.runs if run.error]
+        return {
+            "runs": len(self.runs),
+            "completed": statuses.count("completed"),
+            "failures": failures,
+            "violations": found,
+        }
 
     def abort(self) -> None:
         for program in self.programs:

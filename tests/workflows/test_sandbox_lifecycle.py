@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -54,6 +55,15 @@ def test_zygote_killed_during_a_run_takes_the_block_along_and_it_runs_again(sand
         os.kill(sandbox._zygote.process.pid, signal.SIGKILL)
         wait_until(lambda: not any(alive(pid) for pid in pids))
         assert [future.result().output for future in futures] == ["done"] * 3
+
+
+def test_time_out_as_the_default_of_new_sockets_does_not_reach_the_block(sandbox):
+    socket.setdefaulttimeout(5)  # as Celery does while it shuts down
+    try:
+        results = [run(sandbox, "return len(data['text'])", {"text": "x" * 5_000_000}) for _ in range(10)]
+    finally:
+        socket.setdefaulttimeout(None)
+    assert [result.output for result in results] == [5_000_000] * 10
 
 
 def test_close_ends_everything(sandbox):

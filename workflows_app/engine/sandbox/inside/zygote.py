@@ -108,6 +108,7 @@ class Zygote:
                 os.close(fd)
             return
         channel, control = socket.socket(fileno=fds[0]), socket.socket(fileno=fds[1])
+        channel.setblocking(True)  # the server's library may have made a time-out the default of new sockets
         try:
             job = self._fork(channel, control)
         except OSError as error:
