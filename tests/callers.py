@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from django.contrib.auth.models import Group, User
@@ -9,7 +10,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from rest_framework.test import APIClient
 
-from workflows_app import access
+from workflows_app import access, credentials
 
 
 def user_in(role: str) -> User:
@@ -29,10 +30,12 @@ def caller(role: str = "admin", *, limited_to: str = "") -> APIClient:
     return client
 
 
-def queries_of(client: Any, path: str) -> int:
-    """How many queries a GET takes, once the token's use was noted."""
-    client.get(path)
+def queries_of(client: Any, path: str, form: dict[str, str] | None = None) -> int:
+    """How many queries a GET takes, or a POST of this form, once what is kept in memory has been read."""
+    credentials.forget()  # read again by the first call, and not for a while after it
+    call = partial(client.post, path, form) if form else partial(client.get, path)
+    call()
     with CaptureQueriesContext(connection) as captured:
-        response = client.get(path)
+        response = call()
     assert response.status_code == 200, response.content
     return len(captured)

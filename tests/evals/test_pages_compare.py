@@ -3,11 +3,9 @@
 import time
 
 import pytest
-from django.db import connection
-from django.test.utils import CaptureQueriesContext
 
 from evals_app.comparison import MOST_CHARACTERS, Comparison
-from tests.callers import user_in
+from tests.callers import queries_of, user_in
 from tests.evals.test_pages_run import CHECKED
 from tests.factories import make_workflow, run_now
 from workflows_app import services
@@ -115,17 +113,13 @@ def test_a_block_that_only_one_run_has_is_shown(viewer):
 def test_the_number_of_queries_does_not_grow_with_the_blocks(viewer):
     new, old = two_runs({"output": "x"}, {"output": "y"})
 
-    def count() -> int:
-        with CaptureQueriesContext(connection) as queries:
-            assert viewer.get(f"/runs/{new.pk}/compare/{old.pk}/").status_code == 200
-        return len(queries)
-
-    one = count()
+    path = f"/runs/{new.pk}/compare/{old.pk}/"
+    one = queries_of(viewer, path)
     for run in (new, old):
         RunNode.objects.bulk_create(
             RunNode(run=run, node_id=f"b{i}", block_type="code", output=str(run.number)) for i in range(9)
         )
-    assert count() == one <= 8
+    assert queries_of(viewer, path) == one <= 8
 
 
 def test_huge_outputs_are_compared_in_bounded_time_and_the_page_says_so(viewer):

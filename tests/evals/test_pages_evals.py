@@ -1,11 +1,9 @@
 """The pages of eval suites: lists, one evaluation, two compared, and a case made from what ran."""
 
 import pytest
-from django.db import connection
-from django.test.utils import CaptureQueriesContext
 
 from evals_app import suites
-from tests.callers import user_in
+from tests.callers import queries_of, user_in
 from tests.factories import make_workflow, run_now
 from workflows_app.models import Workflow
 
@@ -184,7 +182,7 @@ def test_queries_do_not_grow_with_suites_cases_or_evaluations(as_role, evaluated
     paths = ["/evals/", "/evals/greeting/", latest(evaluated).get_absolute_url()]
     before, after = evaluated.eval_suite_runs.order_by("started_at")
     paths.append(f"/evals/runs/{after.pk}/compare/{before.pk}/")
-    few = [count(client, path) for path in paths]
+    few = [queries_of(client, path) for path in paths]
     more = BAD + "".join(case(f"more-{n}", "NO") for n in range(8))
     make_workflow(more, slug="greeting")
     for slug in ("greeting", "other"):
@@ -193,7 +191,7 @@ def test_queries_do_not_grow_with_suites_cases_or_evaluations(as_role, evaluated
             suites.run_suite(workflow)
     paths[2] = latest(evaluated).get_absolute_url()
     paths[3] = f"/evals/runs/{latest(evaluated).pk}/compare/{before.pk}/"
-    assert [count(client, path) for path in paths] == few
+    assert [queries_of(client, path) for path in paths] == few
     assert max(few) <= 12
 
 
@@ -205,10 +203,3 @@ def test_every_page_about_a_demo_suite_says_that_it_is_a_demo(as_role, evaluated
         Workflow.objects.update(is_demo=is_demo)
         for path in ("/evals/", "/evals/greeting/", run_url, f"{run_url}compare/{before.pk}/"):
             assert ("Demo data." in html(client.get(path))) == is_demo, path
-
-
-def count(client, path) -> int:
-    html(client.get(path))  # what is kept in memory is kept
-    with CaptureQueriesContext(connection) as queries:
-        html(client.get(path))
-    return len(queries)

@@ -5,13 +5,11 @@ import json
 
 import pytest
 from django.contrib.auth.models import User
-from django.db import connection
 from django.test import AsyncClient
-from django.test.utils import CaptureQueriesContext
 
 from evals_app import backtest as backtests
 from evals_app.assertions import assertion_types
-from tests.callers import user_in
+from tests.callers import queries_of, user_in
 from tests.factories import make_workflow, run_now
 
 FORM = {"output": "hello world", "cost_usd": "0.5", "latency_ms": "", "limit": "1000"}
@@ -157,13 +155,8 @@ def test_a_backtest_that_takes_too_long_is_stopped_and_says_so(monkeypatch, view
 
 def test_queries_do_not_grow_with_runs_or_flips(viewer, shouted):
     form = {"action": "backtest", "workflow": "shout", "block": "shout", "assertions": "- {type: is-json}"}
-    with CaptureQueriesContext(
-        connection,
-    ) as few:
-        post(viewer, **form)
+    few = queries_of(viewer, "/assertions/", form)
     for _ in range(7):
         run_now(shouted, {"text": "hello again"})
         make_workflow(slug=f"other-{_}")
-    with CaptureQueriesContext(connection) as many:
-        post(viewer, **form)
-    assert len(many) == len(few) <= 12
+    assert queries_of(viewer, "/assertions/", form) == few <= 12

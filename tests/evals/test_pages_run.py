@@ -4,13 +4,11 @@ import json
 
 import pytest
 import yaml
-from django.db import connection
-from django.test.utils import CaptureQueriesContext
 
 from evals_app.inspector import Inspector
 from evals_app.models import Regression
 from evals_app.run_blocks import RunBlocks, blocks_in_order
-from tests.callers import user_in
+from tests.callers import queries_of, user_in
 from tests.factories import make_workflow, run_now
 from workflows_app.engine.validate import compile_document
 from workflows_app.models import NodeStatus, Run, RunNode, Soul, SoulVersion, Workflow, WorkflowVersion
@@ -105,9 +103,7 @@ def test_the_number_of_queries_grows_neither_with_blocks_nor_with_rounds_nor_wit
         found = []
         for address in addresses:
             node = run.nodes.exclude(eval_results=None).last()
-            with CaptureQueriesContext(connection) as queries:
-                html_of(viewer, address.format(run=run.pk, node=node.pk))
-            found.append(len(queries))
+            found.append(queries_of(viewer, address.format(run=run.pk, node=node.pk)))
         return found
 
     few = run_now(checked)

@@ -1,10 +1,9 @@
 """The library of souls."""
 
 import pytest
-from django.db import connection
-from django.test.utils import CaptureQueriesContext
 
 from evals_app.models import Observation
+from tests.callers import queries_of
 from tests.evals.histories import add_history
 from tests.evals.test_pages_dashboard import html, visitor
 from tests.factories import make_workflow
@@ -69,16 +68,10 @@ def test_the_queries_do_not_grow():
     make_soul()
     make_workflow(USING, slug="using")
 
-    def count(path: str) -> int:
-        client = visitor()
-        client.get(path)
-        with CaptureQueriesContext(connection) as queries:
-            client.get(path)
-        return len(queries)
-
-    few = [count("/souls/"), count("/souls/analyst/")]
+    client = visitor()
+    few = [queries_of(client, "/souls/"), queries_of(client, "/souls/analyst/")]
     for number in range(5):
         make_soul(f"Prompt {number}")
         make_soul(slug=f"other-{number}")
         add_history(make_workflow(USING, slug=f"using-{number}"), [1.0] * 5, block="analyze")
-    assert [count("/souls/"), count("/souls/analyst/")] == few
+    assert [queries_of(client, "/souls/"), queries_of(client, "/souls/analyst/")] == few

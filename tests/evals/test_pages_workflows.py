@@ -5,10 +5,9 @@ from pathlib import Path
 
 import pytest
 from django.contrib.staticfiles import finders
-from django.db import connection
-from django.test.utils import CaptureQueriesContext
 
 from evals_app.models import Observation
+from tests.callers import queries_of
 from tests.evals.histories import add_history, add_regression
 from tests.evals.test_pages_dashboard import html, visitor
 from tests.factories import ONE_CODE_BLOCK, make_workflow
@@ -18,14 +17,6 @@ from workflows_app.models import Workflow
 pytestmark = pytest.mark.django_db
 SECOND = ONE_CODE_BLOCK.replace("HELLO", "HELL")
 RIGHT_TO_LEFT = "استخراج الفواتير"
-
-
-def count_queries(path: str) -> int:
-    client = visitor()
-    client.get(path)
-    with CaptureQueriesContext(connection) as queries:
-        assert client.get(path).status_code == 200
-    return len(queries)
 
 
 # The list
@@ -70,10 +61,10 @@ def test_a_list_of_many_has_pages_that_leave_nothing_out():
 
 def test_the_queries_of_the_list_do_not_grow():
     add_history(make_workflow(), [1.0])
-    few = count_queries("/workflows/")
+    few = queries_of(visitor(), "/workflows/")
     for number in range(9):
         add_history(make_workflow(slug=f"more-{number}"), [1.0, 0.5] * 6)
-    assert count_queries("/workflows/") == few
+    assert queries_of(visitor(), "/workflows/") == few
 
 
 def test_long_and_right_to_left_names_are_kept_in_bounds():
@@ -166,14 +157,14 @@ def test_the_queries_of_a_workflow_do_not_grow():
     workflow = make_workflow()
     add_regression(add_history(workflow, [1.0, 0.5])[-1])
     paths = ("/workflows/shout/", "/workflows/shout/trend/", "/workflows/shout/versions/1/")
-    few = [count_queries(path) for path in paths]
+    few = [queries_of(visitor(), path) for path in paths]
     for number in range(8):
         services.save_version("shout", SECOND + f"# {number}\n")
         add_history(Workflow.objects.select_related("current_version").get(), [1.0, 0.5] * 10)
     run = workflow.runs.order_by("-number").first()
     for kind in ("quality_drop", "cost_spike", "latency_spike"):
         add_regression(run, kind=kind)
-    many = [count_queries(path) for path in paths]
+    many = [queries_of(visitor(), path) for path in paths]
     assert many[:2] == few[:2]
     assert many[2] <= few[2] + 1  # the second version has something to be compared with
 

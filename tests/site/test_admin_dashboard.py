@@ -4,13 +4,12 @@ from datetime import timedelta
 
 import pytest
 from django.contrib.auth.models import User
-from django.db import connection
 from django.test import Client
-from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from evals_app.models import Regression
 from runsight_site import admin_dashboard
+from tests.callers import queries_of
 from tests.factories import make_workflow
 from tests.workflows.test_admin_workflows import as_
 from workflows_app import services
@@ -55,9 +54,7 @@ def test_it_asks_the_same_number_of_queries_whatever_is_stored() -> None:
     for round_ in range(2):
         for number in range(1 + 4 * round_):
             add(f"{round_}-{number}")
-        with CaptureQueriesContext(connection) as seen:
-            root.get("/admin/")
-        counts.append(len(seen))
+        counts.append(queries_of(root, "/admin/"))
     assert counts[0] == counts[1] <= 12
 
 

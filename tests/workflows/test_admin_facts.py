@@ -9,6 +9,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from evals_app.models import BlockStatistics, Observation, Regression
+from tests.callers import queries_of
 from tests.factories import ONE_CODE_BLOCK, make_workflow
 from workflows_app import access, services
 from workflows_app.admin import facts
@@ -74,21 +75,13 @@ def access_groups() -> Any:
     return Group.objects.filter(name__in=("viewer", "operator"))
 
 
-def queries(client: Client, url: str) -> int:
-    with CaptureQueriesContext(
-        connection,
-    ) as seen:
-        assert client.get(url).status_code == 200
-    return len(seen)
-
-
 @pytest.mark.parametrize("path", LISTS)
 def test_a_list_asks_the_same_number_of_queries_for_one_row_and_for_five(root: Client, path: str) -> None:
     add_rows("0")
-    first = queries(root, f"/admin/{path}/")
+    first = queries_of(root, f"/admin/{path}/")
     for number in range(1, 5):
         add_rows(str(number))
-    assert queries(root, f"/admin/{path}/") == first
+    assert queries_of(root, f"/admin/{path}/") == first
     assert first <= 12
 
 
