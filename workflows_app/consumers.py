@@ -16,7 +16,7 @@ from django.contrib.auth.models import AbstractBaseUser
 from django.http.cookie import parse_cookie
 
 from workflows_app import access, live_reads
-from workflows_app.feeds import RunFeed, RunsFeed
+from workflows_app.feeds import RunFeed, RunsFeed, Update
 from workflows_app.hub import hub
 from workflows_app.live_reads import read
 
@@ -239,13 +239,13 @@ class RunsConsumer(LiveConsumer):
     workflow_id: int | None = None
 
     async def prepare(self) -> None:
-        self.pending: dict[str, str] = {}
+        self.pending: dict[str, Update] = {}
         self.runs_feed = await hub().watch_runs(self)
         self.feed = self.runs_feed
 
-    def offer(self, run_id: str, frame: str) -> None:
+    def offer(self, run_id: str, update: Update) -> None:
         """A run changed: its newest state waits in the place of an older one."""
-        self.pending[run_id] = frame
+        self.pending[run_id] = update
         self.woken.set()
 
     async def follow(self) -> None:
@@ -257,9 +257,11 @@ class RunsConsumer(LiveConsumer):
                 await self.woken.wait()
             if len(self.pending) > LONGEST_LIST_QUEUE:
                 # One frame a second would fall ever further behind: show the list anew.
-                await self.deliver(await self.runs_feed.snapshot(self, self.pending))
+                frame = self.runs_feed.renewed(self, self.pending)
+                self.pending.clear()
+                await self.deliver(frame)
             else:
-                await self.deliver(self.pending.pop(next(iter(self.pending))))
+                await self.deliver(self.pending.pop(next(iter(self.pending))).frame)
 
 
 class WorkflowConsumer(RunsConsumer):

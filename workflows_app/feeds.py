@@ -6,7 +6,8 @@ import asyncio
 import json
 from collections import deque
 from collections.abc import Iterable
-from typing import Any, Protocol
+from datetime import datetime
+from typing import Any, NamedTuple, Protocol
 from uuid import UUID
 
 import structlog
@@ -30,12 +31,19 @@ class RunViewer(Protocol):
     woken: asyncio.Event
 
 
+class Update(NamedTuple):
+    """A run as it is now, and the frame that says so."""
+
+    run: dict[str, Any]
+    frame: str
+
+
 class RunsViewer(Protocol):
     """A socket that watches a list of runs."""
 
     workflow_id: int | None
 
-    def offer(self, run_id: str, frame: str) -> None: ...
+    def offer(self, run_id: str, update: Update) -> None: ...
 
 
 class RunFeed:
@@ -150,6 +158,7 @@ class RunsFeed:
         self._changed: dict[str, None] = {}
         self._known: dict[str, tuple[int, str, int]] = {}
         self._told: dict[str, str] = {}
+        self._newest: dict[int | None, dict[str, dict[str, Any]]] = {}  # by workflow; None: of all
         self._gathering: asyncio.Task[None] | None = None
 
     async def open(self) -> bool:
@@ -171,12 +180,18 @@ class RunsFeed:
         before, self._known = self._known, found
         self.hear([(run_id, state[2]) for run_id, state in found.items() if before.get(run_id) != state])
 
-    async def snapshot(self, viewer: RunsViewer, pending: dict[str, str]) -> str:
-        """The frame that shows a list anew; it has everything that was pending."""
+    async def snapshot(self, viewer: RunsViewer, pending: dict[str, Update]) -> str:
+        """The frame that shows a list to somebody who comes to it; what was pending is older, and dropped."""
         async with self._reading:
-            runs = await read(live_reads.snapshot, viewer.workflow_id, list(pending))
+            runs = await read(live_reads.snapshot, viewer.workflow_id)
             pending.clear()
+            self._newest[viewer.workflow_id] = {run["id"]: run for run in runs}
         return _frame("snapshot", {"runs": runs})
+
+    def renewed(self, viewer: RunsViewer, pending: dict[str, Update]) -> str:
+        """The frame that shows a list anew, with all that is pending; no row is read for it."""
+        runs = self._newest[viewer.workflow_id] | {run_id: update.run for run_id, update in pending.items()}
+        return _frame("snapshot", {"runs": sorted(runs.values(), key=_created, reverse=True)})
 
     def close(self) -> None:
         if self._gathering is not None:
@@ -205,11 +220,25 @@ class RunsFeed:
             if self._told.get(run_id) == frame:  # the layer and the rows both tell of most changes
                 continue
             self._told[run_id] = frame
+            self._renew(workflow_id, summary)
             for viewer in self.viewers:
                 if viewer.workflow_id in (None, workflow_id):
-                    viewer.offer(run_id, frame)
+                    viewer.offer(run_id, Update(summary, frame))
         while len(self._told) > MOST_FRAMES:
             del self._told[next(iter(self._told))]
+
+    def _renew(self, workflow_id: int, run: dict[str, Any]) -> None:
+        """Keep the newest runs of every list that somebody watches."""
+        watched = {viewer.workflow_id for viewer in self.viewers}
+        self._newest = {key: runs for key, runs in self._newest.items() if key in watched}
+        for key in {None, workflow_id} & self._newest.keys():
+            runs = self._newest[key] | {run["id"]: run}
+            newest = sorted(runs.values(), key=_created, reverse=True)[: live_reads.LATEST_RUNS]
+            self._newest[key] = {one["id"]: one for one in newest}
+
+
+def _created(run: dict[str, Any]) -> datetime:
+    return datetime.fromisoformat(run["created_at"])
 
 
 def _frame(event: str, data: dict[str, Any]) -> str:

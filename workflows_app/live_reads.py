@@ -70,11 +70,9 @@ def summaries(run_ids: Iterable[str]) -> list[tuple[str, int, dict[str, Any]]]:
     return [(str(run.pk), run.workflow_id, run_summary(run)) for run in runs]
 
 
-def snapshot(workflow_id: int | None, also: Iterable[str] = ()) -> list[dict[str, Any]]:
-    """The newest runs of a workflow, or of all, newest first; and those asked for besides."""
+def snapshot(workflow_id: int | None) -> list[dict[str, Any]]:
+    """The newest runs of a workflow, or of all, newest first."""
     runs = Run.objects.for_list()
     if workflow_id is not None:
         runs = runs.filter(workflow_id=workflow_id)
-    found = {run.pk: run for run in runs.order_by("-created_at")[:LATEST_RUNS]}
-    found |= {run.pk: run for run in runs.filter(pk__in=list(also))}
-    return [run_summary(run) for run in sorted(found.values(), key=lambda run: run.created_at, reverse=True)]
+    return [run_summary(run) for run in runs.order_by("-created_at")[:LATEST_RUNS]]
