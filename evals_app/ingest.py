@@ -326,16 +326,17 @@ def _outputs(run: Run, nodes: list[RunNode]) -> dict[str, Any]:
 
 @transaction.atomic
 def _write(run: Run, nodes: list[RunNode]) -> None:
-    run.number = next_run_number(run.workflow)
-    history = _History(run)
-    run.last_seq = history.length(nodes)
-    run.save(force_insert=True)
     rows.insert_many(nodes)
-    told = history.of(nodes)
-    rows.insert_many(told)
-    done = [node for node in nodes if node.status == NodeStatus.COMPLETED]
-    services.observe_run(run, sorted(done, key=lambda node: node.iteration))
-    run.refresh_from_db(fields=["regression_count", "last_seq"])
+    told = _History(run).of(nodes)
+    rows.add_many(told)
+    run.last_seq = len(told)
+    run.observed_at = clock.now()
+    # Only from here on do runs of one workflow wait for each other, so everything else comes before.
+    run.number = next_run_number(run.workflow)
+    run.save(force_insert=True)
+    if services.counts_as_normal(run):
+        done = [node for node in nodes if node.status == NodeStatus.COMPLETED]
+        services.observe(run, sorted(done, key=lambda node: node.iteration))
     # One nudge is enough: a viewer who sees a gap reads the rows.
     transaction.on_commit(lambda: events.publish(told[-1], run.workflow.slug, run.workflow_id), robust=True)
     transaction.on_commit(lambda: run_finished.send_robust(sender=Run, run=run), robust=True)
@@ -347,10 +348,6 @@ class _History:
 
     run: Run
     seq: int = 0
-
-    @staticmethod
-    def length(nodes: list[RunNode]) -> int:
-        return 2 + sum(2 + (node.eval_results is not None) for node in nodes)
 
     def of(self, nodes: list[RunNode]) -> list[RunEvent]:
         run = self.run

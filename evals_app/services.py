@@ -174,11 +174,8 @@ def counts_as_normal(run: Run) -> bool:
 
 
 @transaction.atomic
-def observe_run(run: Run, finished: Iterable[RunNode] | None = None) -> bool:
-    """Let a finished run speak about each of its blocks, once; False if it has.
-
-    `finished` are its completed nodes in the order of their iterations, where the caller has them at hand.
-    """
+def observe_run(run: Run) -> bool:
+    """Let a finished run speak about each of its blocks, once; False if it has, or has nothing to say."""
     if run.observed_at is not None:
         return False
     moment = clock.now()
@@ -188,9 +185,15 @@ def observe_run(run: Run, finished: Iterable[RunNode] | None = None) -> bool:
     run.observed_at = moment
     if not counts_as_normal(run):
         return False
-    if finished is None:
-        done = run.nodes.filter(status=NodeStatus.COMPLETED)
-        finished = done.order_by("iteration", "attempt").defer("output", "prompt")
+    done = run.nodes.filter(status=NodeStatus.COMPLETED).order_by("iteration", "attempt")
+    return observe(run, done.defer("output", "prompt"))
+
+
+def observe(run: Run, finished: Iterable[RunNode]) -> bool:
+    """Take in what a run that counts as normal says; `finished` are its completed nodes, by iteration.
+
+    Within a transaction: from here to its end, runs of the same workflow take turns.
+    """
     nodes = last_rounds(finished)
     if not nodes:
         return False
@@ -202,10 +205,12 @@ def observe_run(run: Run, finished: Iterable[RunNode] | None = None) -> bool:
         observation = _observation(run, nodes[node_id], row.count + 1)
         observations.append((observation, row, statistics.take(row, observation, settings)))
     rows.update_many(list(blocks.values()), statistics.MOVED_FIELDS)
-    rows.insert_many([observation for observation, _, _ in observations])
+    rows.add_many([observation for observation, _, _ in observations])
     for observation, row, changes in observations:
         for change in changes:
             regressions.apply(run, row, observation, change)
+    if any(changes for _, _, changes in observations):
+        run.refresh_from_db(fields=["regression_count", "last_seq"])
     return True
 
 

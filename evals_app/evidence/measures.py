@@ -3,9 +3,11 @@
 A rank has no heavy tail: a run that takes ten times as long is "the slowest of the last two hundred", once.
 """
 
+from base64 import b64decode, b64encode
 from bisect import bisect_left, bisect_right, insort
 from math import sqrt
 from statistics import NormalDist, median
+from struct import pack, unpack
 from typing import Any
 
 from evals_app.evidence.model import Baseline
@@ -79,11 +81,11 @@ class Measure(Series):
         return Baseline(count, mean, spread, _between(ordered, edge), _between(ordered, count - 1 - edge))
 
     def to_state(self) -> dict[str, Any]:
-        return {**super().to_state(), "values": list(self.values)}
+        return {**super().to_state(), "values": packed(self.values)}
 
     def restore(self, state: dict[str, Any]) -> None:
         super().restore(state)
-        self.replace_memory(list(state["values"]))
+        self.replace_memory(unpacked(state["values"]))
 
 
 class Latency(Measure):
@@ -136,6 +138,17 @@ class Score(Measure):
     def matters(self, before: list[float], after: list[float], direction: int) -> bool:
         fall = sum(before) / len(before) - sum(after) / len(after)
         return fall * direction > self.smallest_change
+
+
+def packed(values: list[float]) -> str:
+    """Numbers as one short text: databases and JSON take it several times faster than a list of two hundred."""
+    return b64encode(pack(f"<{len(values)}d", *values)).decode()
+
+
+def unpacked(text: str) -> list[float]:
+    """The numbers that `packed` was given, to the last bit."""
+    data = b64decode(text)
+    return list(unpack(f"<{len(data) // 8}d", data))
 
 
 def _between(ordered: list[float], position: float) -> float:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from django.db import transaction
+from django.db import connection, transaction
 from django.db.models import F
 
 from workflows_app import clock
@@ -31,6 +31,12 @@ from workflows_app.services.checkpoints import end_run, finish_run
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractBaseUser
+
+
+TAKE_NUMBER = (
+    f'UPDATE "{Workflow._meta.db_table}" SET last_run_number = last_run_number + 1 '  # noqa: S608 - our own name
+    "WHERE id = %s RETURNING last_run_number"
+)
 
 
 class Refused(Exception):
@@ -157,8 +163,9 @@ def _create_child(parent: Lease, workflow_slug: str, inputs: Mapping[str, Any]) 
 
 def next_run_number(workflow: Workflow) -> int:
     """Take the next number of a workflow; the row stays locked until the run is committed."""
-    Workflow.objects.filter(pk=workflow.pk).update(last_run_number=F("last_run_number") + 1)
-    return Workflow.objects.values_list("last_run_number", flat=True).get(pk=workflow.pk)
+    with connection.cursor() as cursor:
+        cursor.execute(TAKE_NUMBER, [workflow.pk])
+        return int(cursor.fetchone()[0])
 
 
 def resolve(definition: WorkflowDefinition) -> dict[str, Any]:
