@@ -35,6 +35,9 @@ def fill(workflow: Workflow, runs: int) -> None:
         _copy_rows(cursor, _model_run(workflow), have + 1, runs)
     Workflow.objects.filter(pk=workflow.pk).update(last_run_number=runs)
     BlockStatistics.objects.filter(workflow=workflow).update(count=runs)
+    if connection.vendor == "postgresql":  # as autovacuum does by and by, where it is on
+        with connection.cursor() as cursor:
+            cursor.execute("ANALYZE")
 
 
 def _model_run(workflow: Workflow) -> Run:
@@ -129,5 +132,3 @@ def _copy_observations(  # type: ignore[no-untyped-def]
         f"INSERT INTO {table} ({', '.join(columns)}) {numbers} SELECT {', '.join(chosen)} FROM n, {table} m WHERE m.run_id = %s AND n.i > 1",
         [first, last, last, model_key],
     )
-    if connection.vendor == "postgresql":
-        cursor.execute(f"ANALYZE {table}")
