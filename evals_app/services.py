@@ -300,10 +300,12 @@ def pin_baseline(
     user: AbstractBaseUser | None = None,
 ) -> None:
     """Compare with one run or version instead of the last hundred; with neither, go back to those."""
-    PinnedBaseline.objects.filter(workflow=workflow).delete()
-    if run is not None or version is not None:
-        PinnedBaseline.objects.create(
-            workflow=workflow, run=run, version=version, pinned_by_id=user.pk if user else None
+    if run is None and version is None:
+        PinnedBaseline.objects.filter(workflow=workflow).delete()
+    else:
+        chosen = {"run": run, "version": version, "pinned_by_id": user.pk if user else None}
+        PinnedBaseline.objects.update_or_create(
+            workflow=workflow, defaults={**chosen, "pinned_at": timezone.now()}
         )
     names = BlockStatistics.objects.filter(workflow=workflow).values_list("node_id", flat=True)
     for row in lock_statistics(workflow, names).values():

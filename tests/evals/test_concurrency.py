@@ -12,7 +12,7 @@ from django.db import connection
 
 from evals_app import services as evals
 from evals_app.ingest import ingest
-from evals_app.models import BlockStatistics, Observation
+from evals_app.models import BlockStatistics, Observation, PinnedBaseline
 from tests.factories import make_workflow
 from workflows_app import clock, services
 from workflows_app.models import NodeStatus, Run, RunNode, RunStatus, Workflow
@@ -119,6 +119,16 @@ def test_the_same_report_sent_at_once_is_one_run():
         answers = at_the_same_time([partial(ingest, same) for _ in range(THREADS)])
         assert len({answer.run.pk for answer in answers}) == 1
         assert [answer.is_new for answer in answers].count(True) == 1
+
+
+def test_baselines_pinned_at_the_same_moment_leave_one():
+    workflow = make_workflow(MANY, "many")
+    runs = [ingest(report(f"pinned-{n}", random.Random(n))).run for n in range(THREADS)]
+    for _ in range(3):
+        at_the_same_time([partial(evals.pin_baseline, workflow, run=run) for run in runs])
+        assert PinnedBaseline.objects.get().run in runs
+        evals.pin_baseline(workflow)
+    assert not PinnedBaseline.objects.exists()
 
 
 def test_rebuilding_while_runs_end_loses_none():
