@@ -116,11 +116,17 @@ def _redis() -> str:
 def _rabbitmq() -> str:
     if _is_listening(5672):
         return "amqp://guest:guest@127.0.0.1:5672//"
-    direct = Path(
-        "/usr/lib/rabbitmq/bin/rabbitmq-server"
-    )  # Debian's wrapper writes to the system's log folder
-    server = str(direct) if direct.exists() else _program("rabbitmq-server", "RabbitMQ")
     folder, port = _scratch_folder("rabbitmq"), _free_port()
+    command, environment, user = rabbitmq_start(folder, port)
+    _start(command, lambda: _is_listening(port), user=user, environment=environment, patience_s=60)
+    return f"amqp://guest:guest@127.0.0.1:{port}//"
+
+
+def rabbitmq_start(folder: Path, port: int) -> tuple[list[str], dict[str, str], str | None]:
+    """How to start a RabbitMQ that keeps everything in one folder: command, environment, user."""
+    # Debian's wrapper writes to the system's log folder.
+    direct = Path("/usr/lib/rabbitmq/bin/rabbitmq-server")
+    server = str(direct) if direct.exists() else _program("rabbitmq-server", "RabbitMQ")
     environment = {
         **os.environ,
         "HOME": str(folder),
@@ -137,8 +143,7 @@ def _rabbitmq() -> str:
     user = "rabbitmq" if os.geteuid() == 0 else None
     if user:
         shutil.chown(folder, user)
-    _start([server], lambda: _is_listening(port), user=user, environment=environment, patience_s=60)
-    return f"amqp://guest:guest@127.0.0.1:{port}//"
+    return [server], environment, user
 
 
 def _browser() -> str:

@@ -3,12 +3,14 @@
 import os
 import resource
 import time
+from collections.abc import Iterable
 from datetime import timedelta
 from typing import Any
 
-from django.db import connections
+from django.db import connection, connections
 from django.db.models import F
 
+from evals_app.models import BlockStatistics, Observation
 from tests.faults.lab import SERVERS, Lab, scenario
 from tests.faults.servers import wait_until
 from tests.faults.stack import web, worker
@@ -16,7 +18,7 @@ from tests.faults.viewer import Viewer, token
 from tests.services import _free_port as free_port
 from tests.workflows.openai_server import OpenAIServer, slow
 from workflows_app import executors, services
-from workflows_app.models import Run, RunStatus
+from workflows_app.models import Run, RunEvent, RunNode, RunStatus
 
 
 @scenario
@@ -186,6 +188,54 @@ blocks:
     timeout_seconds: 8
     retry_config: {max_attempts: 1}
 """
+
+
+@scenario
+def host_lost(lab: Lab) -> dict[str, Any]:
+    """A host is gone with its worker: nobody can see that its process is dead, only that it is silent."""
+    lab.started(worker(lab.home, "here")).wait_ready()
+    waits = []
+    for number in range(lab.size):
+        there = lab.started(worker(lab.home, f"there{number}", host=f"host{number}")).wait_ready()
+        held: dict[Any, str] = {}
+        while not held:
+            lab.start_runs(2)
+            lab.wait_under_way(lab.runs)
+            held = dict(
+                Run.objects.filter(
+                    status=RunStatus.RUNNING, nodes_done__lt=4, owner__startswith=f"host{number}"
+                ).values_list("pk", "owner")
+            )
+        there.kill()
+        begun = time.monotonic()
+        for pk, owner in held.items():
+            lab.wait_taken_over(Run.objects.get(pk=pk), owner)
+        waits.append(time.monotonic() - begun)
+    lab.wait_over()
+    return {"kills": lab.size, "recovery_s": waits}
+
+
+@scenario
+def schema_changed(lab: Lab) -> dict[str, Any]:
+    """A newer release migrates the database under a worker: columns are added, then one it writes goes away."""
+    crew = lab.started(worker(lab.home)).wait_ready()
+    tables = [model._meta.db_table for model in (Run, RunNode, RunEvent, Observation, BlockStatistics)]
+    lab.wait_under_way(lab.start_runs(2))
+    _alter(f"ALTER TABLE {table} ADD COLUMN later text NOT NULL DEFAULT ''" for table in tables)
+    lab.wait_over(lab.start_runs(2))
+    lab.wait_under_way(lab.start_runs(2), blocks=2)
+    _alter(["ALTER TABLE workflows_app_runnode RENAME COLUMN prompt_hash TO hash_of_prompt"])
+    time.sleep(5)
+    unfinished = Run.objects.active().count()
+    _alter(["ALTER TABLE workflows_app_runnode RENAME COLUMN hash_of_prompt TO prompt_hash"])
+    waited = lab.wait_over()
+    return {"recovery_s": [waited], "unfinished": unfinished, "survived": crew.process.poll() is None}
+
+
+def _alter(statements: Iterable[str]) -> None:
+    with connection.cursor() as cursor:
+        for statement in statements:
+            cursor.execute(statement)
 
 
 @scenario

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.services import _free_port, _is_listening, _postgres_answers, _program
+from tests.services import _free_port, _is_listening, _postgres_answers, _program, rabbitmq_start
 
 
 class Server:
@@ -28,17 +28,19 @@ class Server:
         return _is_listening(self.port)
 
     user: str | None = None
+    environment: dict[str, str] | None = None
 
     def start(self) -> None:
         self.process = subprocess.Popen(
             self.command(),
             user=self.user,
+            env=self.environment,
             cwd=self.folder,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             start_new_session=True,
         )
-        wait_until(self.is_ready, f"{type(self).__name__} answers", 30)
+        wait_until(self.is_ready, f"{type(self).__name__} answers", 60)
 
     def kill(self) -> None:
         """As a power cut would: nothing is saved, nobody is told."""
@@ -108,11 +110,27 @@ class Postgres(Server):
         wait_until(lambda: not _is_listening(self.port), "PostgreSQL is gone", 10)
 
 
+class RabbitMQ(Server):
+    """Keeps its durable queues on disk; what was on its way is lost."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self.starting, self.environment, self.user = rabbitmq_start(folder, self.port)
+
+    def command(self) -> list[str]:
+        return self.starting
+
+    @property
+    def url(self) -> str:
+        return f"amqp://guest:guest@127.0.0.1:{self.port}//"
+
+
 def start_own(names: str) -> dict[str, Server]:
     """Start the servers named, and point the settings' variables at them."""
-    kinds: dict[str, tuple[type[Redis | Postgres], tuple[str, ...]]] = {
+    kinds: dict[str, tuple[type[Redis | Postgres | RabbitMQ], tuple[str, ...]]] = {
         "redis": (Redis, ("REDIS_URL", "CELERY_BROKER_URL")),
         "postgres": (Postgres, ("DATABASE_URL",)),
+        "rabbitmq": (RabbitMQ, ("CELERY_BROKER_URL",)),
     }
     started: dict[str, Server] = {}
     for name in filter(None, names.split(",")):

@@ -16,13 +16,18 @@ class Program:
     """One `runsight` process and its log."""
 
     def __init__(
-        self, command: str, log: Path, ready: str, environment: dict[str, str] | None = None
+        self,
+        command: str,
+        log: Path,
+        ready: str,
+        environment: dict[str, str] | None = None,
+        host: str | None = None,
     ) -> None:
         self.log, self.ready = log, ready
         with log.open("ab") as output:
             self.begins = output.tell()
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "runsight_site", *command.split()],
+                [*_on_host(host), sys.executable, "-m", "runsight_site", *command.split()],
                 env={**(environment or os.environ), "PYTHONUNBUFFERED": "1"},
                 cwd=PROJECT,
                 stdout=output,
@@ -57,8 +62,15 @@ class Program:
         return self.process.wait(timeout=20)
 
 
-def worker(home: Path, name: str = "worker", concurrency: int = 4) -> Program:
-    return Program(f"worker --concurrency {concurrency}", home / f"{name}.log", r"worker is ready")
+def _on_host(name: str | None) -> list[str]:
+    """What makes a program believe that its host is called this."""
+    rename = 'hostname "$0" && exec "$@"'
+    return ["unshare", "--map-root-user", "--uts", "sh", "-c", rename, name] if name else []
+
+
+def worker(home: Path, name: str = "worker", concurrency: int = 4, host: str | None = None) -> Program:
+    log = home / f"{name}.log"
+    return Program(f"worker --concurrency {concurrency}", log, r"worker is ready", host=host)
 
 
 def web(home: Path, port: int) -> Program:

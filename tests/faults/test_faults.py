@@ -12,17 +12,22 @@ CELERY = {"RUNSIGHT_EXECUTOR": "celery", "RUNSIGHT_LEASE_SECONDS": "4"}
 
 
 @pytest.mark.needs("postgres", "redis")
-@pytest.mark.parametrize("victim", ["redis", "postgres"])
-def test_runs_survive_the_death_of_a_server(play, victim):
-    told = play(
-        "server_killed", 10 if SOAK else 1, FAULT_SERVERS="redis,postgres", FAULT_VICTIM=victim, **CELERY
-    )
-    assert told["completed"] == told["runs"]
+@pytest.mark.parametrize(
+    ("victim", "servers"),
+    [
+        ("redis", "redis,postgres"),
+        ("postgres", "redis,postgres"),
+        pytest.param("rabbitmq", "redis,postgres,rabbitmq", marks=pytest.mark.needs("rabbitmq")),
+    ],
+)
+def test_runs_survive_the_death_of_a_server(play, victim, servers):
+    told = play("server_killed", 10 if SOAK else 1, FAULT_SERVERS=servers, FAULT_VICTIM=victim, **CELERY)
+    assert told["completed"] == told["runs"], told["failures"]
 
 
 def test_viewer_of_a_killed_server_ends_up_with_the_full_history(play):
     told = play("web_killed", 40 if SOAK else 1)
-    assert told["completed"] == told["runs"]
+    assert told["completed"] == told["runs"], told["failures"]
     assert (told["viewer_lost"], told["viewer_doubled"]) == ([], 0)
     assert told["reconnects"] >= 1
 
@@ -30,7 +35,7 @@ def test_viewer_of_a_killed_server_ends_up_with_the_full_history(play):
 def test_full_disk_stops_a_run_only_until_there_is_room(play):
     told = play("disk_full")
     assert told["is_stuck"] and told["survived"]
-    assert told["completed"] == told["runs"]
+    assert told["completed"] == told["runs"], told["failures"]
 
 
 def test_hanging_model_fails_its_own_runs_only(play):
@@ -42,4 +47,18 @@ def test_hanging_model_fails_its_own_runs_only(play):
 @pytest.mark.needs("postgres", "redis")
 def test_clock_that_jumps_an_hour_loses_nothing(play):
     told = play("clock_jumped", FAULT_SERVERS="redis,postgres", **CELERY)
-    assert told["completed"] == told["runs"]
+    assert told["completed"] == told["runs"], told["failures"]
+
+
+@pytest.mark.needs("postgres", "redis")
+def test_runs_of_a_lost_host_go_on_when_their_lease_is_over(play):
+    told = play("host_lost", 5 if SOAK else 1, FAULT_SERVERS="redis,postgres", **CELERY)
+    assert told["completed"] == told["runs"], told["failures"]
+    assert max(told["recovery_s"]) < 20
+
+
+@pytest.mark.needs("postgres", "redis")
+def test_old_worker_beside_a_new_schema_loses_nothing(play):
+    told = play("schema_changed", FAULT_SERVERS="redis,postgres", **CELERY)
+    assert told["completed"] == told["runs"], told["failures"]
+    assert told["survived"] and told["unfinished"]
