@@ -30,6 +30,9 @@ def test_a_suite_is_run_read_compared_and_gets_a_case(page, live_site, sign_in):
     page.keyboard.press("c")
     page.locator("text=1 case that passed fails now.").wait_for()
     assert serious_findings(page) == []
+    page.set_viewport_size({"width": 390, "height": 844})
+    sticking_out = "all => all.filter(one => one.offsetWidth > one.closest('td').clientWidth).length"
+    assert page.locator("td .badge").evaluate_all(sticking_out) == 0
     page.goto(f"{live_site}/runs/{run.pk}/nodes/{run.nodes.get().pk}/")
     page.click("text=Make this an eval case")
     page.locator("table.diff").wait_for()

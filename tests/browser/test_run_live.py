@@ -160,6 +160,19 @@ def test_the_pages_have_no_serious_finding_by_axe_and_fit_a_phone(operator, live
         )
 
 
+def test_a_long_word_that_was_expected_stays_on_the_page(operator, live_site, executor):
+    page = operator
+    text = WATCHED.replace("value: Report", f"value: {'Unbreakable' * 20}", 1)
+    assert text != WATCHED
+    run = finish(services.start_run(make_workflow(text, "long-word")))
+    page.goto(f"{live_site}/runs/{run.pk}/")
+    for width in (1280, 390):
+        page.set_viewport_size({"width": width, "height": 800})
+        assert (
+            page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth") <= 0
+        )
+
+
 def test_a_huge_output_is_loaded_when_asked_for(operator, live_site, executor):
     page = operator
     text = WATCHED.replace('return "# Report', 'return "word " * 50_000 + "end # Report')
