@@ -1,6 +1,7 @@
 """The site's own app configurations."""
 
 from django.apps import AppConfig
+from django.conf import settings
 from django.contrib.admin import apps as admin_apps
 
 
@@ -11,10 +12,14 @@ class SiteConfig(AppConfig):
     default = True
 
     def ready(self) -> None:
-        """Register the system checks and set up logging."""
+        """Register the system checks, set up logging, and say which broker messages go to."""
         from runsight_site import checks, logging  # noqa: F401 - importing checks registers them
 
         logging.configure()
+        if settings.RUNSIGHT_EXECUTOR == "celery":
+            from runsight_site.celery import app
+
+            app.set_default()  # for every thread; without it tasks go to whatever listens on Celery's usual port
 
 
 class RunsightAdminConfig(admin_apps.AdminConfig):
