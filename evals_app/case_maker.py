@@ -7,7 +7,6 @@ save_case(proposal, user)          # a new version; `Stale` if somebody saved me
 from __future__ import annotations
 
 import difflib
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -19,6 +18,7 @@ from workflows_app.documents import check_document_for
 from workflows_app.engine.definition import CodeBlockDef, InvalidDocument, LoopBlockDef, WorkflowDefinition
 from workflows_app.engine.graph import Graph
 from workflows_app.engine.inputs import check_inputs
+from workflows_app.engine.json_text import storable_json
 from workflows_app.engine.outputs import output_text
 from workflows_app.engine.schedule import Plan
 from workflows_app.models import NodeStatus, RunNode, WorkflowVersion
@@ -160,7 +160,7 @@ def _fixtures(node: RunNode, block_id: str, definition: WorkflowDefinition) -> I
 def _fixture(output: str) -> Any:
     """An output as a person would write it: JSON as YAML where that gives back the same text."""
     try:
-        value = json.loads(output)
+        value = storable_json(output)
     except ValueError:
         return output
     is_readable = isinstance(value, (dict, list)) and output_text(value) == output

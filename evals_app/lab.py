@@ -74,18 +74,21 @@ class Trial:
     def typed(cls, form: Mapping[str, str]) -> Trial:
         """What was sent."""
         limit = form.get("limit", "")
-        wanted = int(limit) if limit.isdecimal() and int(limit) in LIMITS else DEFAULT_OUTPUTS
+        wanted = next((known for known in LIMITS if str(known) == limit), DEFAULT_OUTPUTS)
 
         def text(name: str) -> str:
             return form.get(name, "").replace("\r\n", "\n")  # as browsers send line ends
+
+        def name(field_name: str) -> str:
+            return form.get(field_name, "").replace("\0", "")
 
         return cls(
             output=text("output"),
             assertions=text("assertions"),
             cost_usd=form.get("cost_usd", "").strip(),
             latency_ms=form.get("latency_ms", "").strip(),
-            workflow=form.get("workflow", ""),
-            block=form.get("block", ""),
+            workflow=name("workflow"),
+            block=name("block"),
             limit=wanted,
         )
 

@@ -15,6 +15,7 @@ from markdown_it import MarkdownIt
 
 from evals_app.assertions.base import BadOption
 from evals_app.assertions.paths import parse_path, plain_steps
+from workflows_app.engine.json_text import storable_json
 
 SHOWN_CHARACTERS = 20_000  # more is folded, and loaded when asked for
 MOST_JSON = 200_000
@@ -68,8 +69,8 @@ def _document(text: str) -> Any:
     if len(text) > MOST_JSON or text.lstrip()[:1] not in ("{", "["):
         return None
     try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
+        return storable_json(text)
+    except ValueError:
         return None
 
 

@@ -99,13 +99,21 @@ def _of_version(runs: RunQuerySet, number: int, workflow: str) -> RunQuerySet:
 def _between(runs: RunQuerySet, since: dt.date | None, until: dt.date | None) -> RunQuerySet:
     if since:
         runs = runs.filter(created_at__gte=_midnight(since))
-    if until:
-        runs = runs.filter(created_at__lt=_midnight(until) + dt.timedelta(days=1))
+    if until and until < dt.date.max:  # nothing comes after the last day there is
+        runs = runs.filter(created_at__lt=_midnight(until + dt.timedelta(days=1)))
     return runs
 
 
 def _midnight(day: dt.date) -> dt.datetime:
     return dt.datetime.combine(day, dt.time(), tzinfo=timezone.get_default_timezone())
+
+
+def _moment(text: str) -> dt.datetime:
+    """A time with its offset, in UTC: one near the ends of the calendar may have no place there."""
+    moment = dt.datetime.fromisoformat(text)
+    if moment.tzinfo is None:
+        raise ValueError("a time without an offset")
+    return moment.astimezone(dt.UTC)
 
 
 @dataclass(frozen=True)
@@ -143,10 +151,8 @@ class Order:
         text, _, row = cursor.rpartition("~")
         try:
             key = UUID(row)
-            value: Any = float(text) if self.column != "created_at" else dt.datetime.fromisoformat(text)
-        except ValueError:
-            return None
-        if isinstance(value, dt.datetime) and value.tzinfo is None:
+            value: Any = float(text) if self.column != "created_at" else _moment(text)
+        except (ValueError, OverflowError):
             return None
         way = "lt" if self.is_descending != backward else "gt"
         further = Q(**{f"{self.column}__{way}": value}) | Q(**{f"id__{way}": key})

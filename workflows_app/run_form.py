@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from workflows_app.engine.definition import Fault, InputField, WorkflowDefinition
+from workflows_app.engine.json_text import storable_json
+from workflows_app.engine.outputs import storable
 
 PREFIX = "input-"
 ANYTHING = "inputs"  # the one field of a workflow that declares none
@@ -91,7 +93,7 @@ def read_inputs(
     faults: list[Fault] = []
     for field in definition.inputs:
         # A browser sends lines ending in CRLF; the text that was typed has none.
-        text = typed.get(PREFIX + field.name, "").replace("\r\n", "\n")
+        text = storable(typed.get(PREFIX + field.name, "").replace("\r\n", "\n"))
         if field.type == "boolean":
             values[field.name] = bool(text)
         elif text:
@@ -114,10 +116,6 @@ def _value(field: InputField, text: str) -> tuple[Any, Fault | None]:
 
 def _json(text: str, path: str) -> tuple[Any, Fault | None]:
     try:
-        return json.loads(text, parse_constant=_refuse), None
-    except (ValueError, RecursionError) as error:
+        return storable_json(text), None
+    except ValueError as error:
         return None, Fault(path, None, f"is not JSON: {error}.")
-
-
-def _refuse(word: str) -> Any:
-    raise ValueError(f"{word} is no JSON number")

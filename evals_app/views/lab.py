@@ -51,7 +51,7 @@ def lab(request: HttpRequest) -> HttpResponse:
 @access.requires(access.SEE)
 def lab_blocks(request: HttpRequest) -> HttpResponse:
     """The blocks of one workflow, for the select box."""
-    workflow = get_object_or_404(_with_version(), slug=request.GET.get("workflow", ""))
+    workflow = get_object_or_404(_with_version(), slug=_name(request, "workflow"))
     return render(request, "evals/_lab_blocks.html", {"blocks": _blocks(workflow)})
 
 
@@ -92,18 +92,22 @@ async def _in_own_thread(lines: Iterator[str]) -> AsyncIterator[str]:
 def _opened(request: HttpRequest) -> Trial:
     """The lab as it opens: an example, or a block or a node somebody came from."""
     trial = Trial()
-    node, slug = request.GET.get("node", ""), request.GET.get("workflow", "")
+    node, slug = request.GET.get("node", ""), _name(request, "workflow")
     if node.isdecimal() and len(node) < 19:
         rows = RunNode.objects.select_related("run__workflow", "run__version")
         trial.start_from_node(get_object_or_404(rows, pk=node))
     elif slug:
-        block = request.GET.get("block", "")
+        block = _name(request, "block")
         workflow = get_object_or_404(_with_version(), slug=slug)
         if block:
             trial.start_from(workflow, block)
         else:
             trial.workflow = slug
     return trial
+
+
+def _name(request: HttpRequest, which: str) -> str:
+    return request.GET.get(which, "").replace("\0", "")
 
 
 def _backtested(trial: Trial) -> dict[str, Any]:

@@ -101,7 +101,7 @@ def test_json_is_parsed_only_when_asked_for(monkeypatch: pytest.MonkeyPatch) -> 
     parsed: list[str] = []
     real = json.loads
     monkeypatch.setattr(
-        "workflows_app.engine.context.json.loads",
+        "workflows_app.engine.json_text.json.loads",
         lambda text, **keys: parsed.append(text) or real(text, **keys),
     )
     context = seen_by_end('{"t": 1}')

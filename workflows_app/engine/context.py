@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any, Final
@@ -16,6 +15,7 @@ from workflows_app.engine.definition import (
     WorkflowDefinition,
 )
 from workflows_app.engine.graph import Graph
+from workflows_app.engine.json_text import storable_json
 from workflows_app.engine.outputs import output_parts
 from workflows_app.engine.paths import (
     INPUT_ROOTS,
@@ -339,13 +339,9 @@ def parse_json(text: str) -> Any:
     if text.lstrip()[:1] not in _JSON_STARTS:
         return _NOT_JSON
     try:
-        return json.loads(text, parse_constant=_refuse_constant)
-    except (ValueError, RecursionError):
+        return storable_json(text)
+    except ValueError:
         return _NOT_JSON
-
-
-def _refuse_constant(name: str) -> Any:
-    raise ValueError(f"{name} is not JSON")
 
 
 def _walk(value: Any, parts: Parts, start: int) -> Any:
@@ -354,7 +350,7 @@ def _walk(value: Any, parts: Parts, start: int) -> Any:
         part = parts[index]
         if isinstance(value, Mapping) and part in value:
             value = value[part]
-        elif isinstance(value, list) and part.isdecimal() and int(part) < len(value):
+        elif isinstance(value, list) and part.isdecimal() and len(part) < 10 and int(part) < len(value):
             value = value[int(part)]
         else:
             place = ".".join(parts[:index]) or "the value"

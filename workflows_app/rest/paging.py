@@ -12,6 +12,7 @@ from rest_framework.request import Request
 from workflows_app.rest.faults import Invalid
 
 DEFAULT_LIMIT, MOST = 50, 200
+NOT_OURS = "cursor: this is none of ours; take it from `next` or `previous`."
 
 
 def limit_of(request: Request) -> int:
@@ -52,17 +53,20 @@ class Pages(CursorPagination):
 
     def decode_cursor(self, request: Request) -> Any:
         try:
-            return super().decode_cursor(request)
+            cursor = super().decode_cursor(request)
         except (NotFound, ValueError):
-            raise Invalid("cursor: this is none of ours; take it from `next` or `previous`.") from None
+            raise Invalid(NOT_OURS) from None
+        if cursor is not None and "\0" in str(cursor.position):  # which PostgreSQL refuses
+            raise Invalid(NOT_OURS)
+        return cursor
 
     def paginate_queryset(self, queryset: Any, request: Request, view: Any = None) -> Any:
         try:
             return super().paginate_queryset(queryset, request, view)
         except (ValueError, TypeError, OverflowError) as error:  # a cursor that somebody made up
-            raise Invalid("cursor: this is none of ours; take it from `next` or `previous`.") from error
+            raise Invalid(NOT_OURS) from error
         except DjangoInvalid:
-            raise Invalid("cursor: this is none of ours; take it from `next` or `previous`.") from None
+            raise Invalid(NOT_OURS) from None
 
     def get_paginated_response_schema(self, schema: dict[str, Any]) -> dict[str, Any]:
         link = {"type": ["string", "null"], "format": "uri"}

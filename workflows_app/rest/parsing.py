@@ -11,12 +11,11 @@ from rest_framework.exceptions import ParseError
 from rest_framework.negotiation import DefaultContentNegotiation
 from rest_framework.parsers import JSONParser
 
+from workflows_app.engine.json_text import strict_json
 from workflows_app.rest.faults import TooLarge
 
 # Escapes of NUL, which PostgreSQL refuses, and of surrogates, which are no text unless paired.
 _SUSPECT = re.compile(rb"\\u(?:0000|[dD][89a-fA-F])")
-# Far below what a recursive walk over the value can take.
-MOST_LEVELS = 200
 
 
 class JsonAlways(DefaultContentNegotiation):
@@ -35,10 +34,9 @@ class StrictJSONParser(JSONParser):
         view = (parser_context or {}).get("view")
         raw = _read(stream, getattr(view, "max_body_bytes", 1024 * 1024))
         try:
-            data = json.loads(raw.decode(), parse_constant=_refuse, parse_float=_finite)
-        except (ValueError, RecursionError) as error:
-            raise ParseError(f"The body is not JSON: {_reason(error)}.") from None
-        _check_levels(data)
+            data = strict_json(raw.decode())
+        except ValueError as error:
+            raise ParseError(f"The body is not JSON: {error}.") from None
         if _SUSPECT.search(raw) and not getattr(view, "keeps_any_text", False):
             _check_texts(data)
         return data
@@ -49,31 +47,6 @@ def _read(stream: Any, most: int) -> bytes:
     if len(raw) > most:
         raise TooLarge(f"The body is larger than the {most // 1024} KB this call takes.")
     return raw
-
-
-def _refuse(constant: str) -> Any:
-    raise ValueError(f"{constant} is not JSON")
-
-
-def _finite(text: str) -> float:
-    value = float(text)
-    if value in (float("inf"), float("-inf")):
-        raise ValueError(f"{text[:30]} is too large a number")
-    return value
-
-
-def _reason(error: Exception) -> str:
-    return "nested too deep" if isinstance(error, RecursionError) else str(error)
-
-
-def _check_levels(data: Any) -> None:
-    level = [data] if isinstance(data, dict | list) else []
-    for _ in range(MOST_LEVELS):
-        items = (item for one in level for item in (one.values() if isinstance(one, dict) else one))
-        level = [item for item in items if isinstance(item, dict | list)]
-        if not level:
-            return
-    raise ParseError(f"The body is nested too deep; {MOST_LEVELS} levels are allowed.")
 
 
 def _check_texts(data: Any) -> None:

@@ -16,6 +16,7 @@ from django.db import connection
 
 from workflows_app import executors, services
 from workflows_app.engine.definition import InvalidDocument
+from workflows_app.engine.json_text import storable_json
 from workflows_app.files import import_file
 from workflows_app.models import EventName, Run, RunStatus, Source, Workflow
 
@@ -121,7 +122,7 @@ def _inputs(workflow: Workflow, given: list[str]) -> dict[str, Any]:
 
 def _json_or_text(value: str) -> Any:
     try:
-        return json.loads(value)
+        return storable_json(value)
     except ValueError:
         return value
 
