@@ -133,6 +133,9 @@ def test_the_list_filters_selects_and_compares_by_keyboard(operator, live_site, 
     for run in runs:
         finish(run)
     page.goto(f"{live_site}/runs/")
+    page.keyboard.press("/")
+    expect(page.locator("[name=workflow]")).to_be_focused()
+    page.keyboard.press("Escape")
     assert page.locator("[data-compare]").is_disabled()
     for _ in range(2):
         page.keyboard.press("j")
