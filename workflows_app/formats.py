@@ -1,9 +1,11 @@
 """How numbers, money and times read, the same on pages, in charts and in graphs."""
 
 import datetime as dt
+from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from math import isfinite
+from typing import Any
 
 Number = int | float | Decimal
 MISSING = "–"
@@ -82,6 +84,17 @@ def count(value: Number | None) -> str:
     if value is None or not isfinite(value):
         return MISSING
     return f"{value:,.0f}".replace("-", MINUS)
+
+
+def untold_kind(error: Mapping[str, Any]) -> str:
+    """The type of an error, unless its message names it already."""
+    kind = str(error.get("type") or "")
+    return "" if kind in str(error.get("message") or "") else kind
+
+
+def failure(error: Mapping[str, Any]) -> str:
+    """An error on one line, with its type once."""
+    return ": ".join(part for part in (untold_kind(error), str(error.get("message") or "")) if part)
 
 
 METRICS = {

@@ -21,6 +21,7 @@ register.filter("percent", formats.percent)
 register.filter("tokens", formats.count)
 register.filter("metric", formats.metric)
 register.filter("verdict_word", formats.verdict_word)
+register.filter("untold_kind", formats.untold_kind)
 
 
 @register.simple_tag

@@ -11,6 +11,13 @@ from workflows_app import formats
 NOW = dt.datetime(2026, 11, 16, 12, 0, tzinfo=dt.UTC)
 
 CASES = [
+    (
+        formats.failure,
+        {"type": "ValueError", "message": "ValueError: boom (line 2)"},
+        "ValueError: boom (line 2)",
+    ),
+    (formats.failure, {"type": "timeout", "message": "It took too long."}, "timeout: It took too long."),
+    (formats.failure, {"type": "error", "message": None}, "error"),
     (formats.duration, 0, "0 ms"),
     (formats.duration, 0.42, "0.4 ms"),
     (formats.duration, 3.0, "3 ms"),

@@ -14,7 +14,7 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 from django.db import connection
 
-from workflows_app import executors, services
+from workflows_app import executors, formats, services
 from workflows_app.engine.definition import InvalidDocument
 from workflows_app.engine.json_text import storable_json
 from workflows_app.files import import_file
@@ -87,7 +87,7 @@ class Command(BaseCommand):
         score = f", score {run.eval_score:.2f}" if run.eval_score is not None else ""
         self.stdout.write(f"{run}: {run.status}, {verdict}{score}, {run.duration_ms or 0:.0f} ms")
         if run.error:
-            self.stderr.write(f"{run.error.get('type')}: {run.error.get('message')}")
+            self.stderr.write(formats.failure(run.error))
         for node in run.nodes.filter(details__has_key="warnings").order_by("pk"):
             for warning in node.warnings:
                 self.stderr.write(f"  {node.node_id}: {warning}")
@@ -133,5 +133,5 @@ def _line(event: str, data: dict[str, Any]) -> str:
         score = "–" if data["eval_score"] is None else f"{data['eval_score']:.2f}"
         return f"{'✓' if data['passed'] else '✗'} {node} scored {score}"
     if event == EventName.NODE_FAILED:
-        return f"! {node} {data['error']['type']}: {data['error']['message']}"
+        return f"! {node} {formats.failure(data['error'])}"
     return f"· {event.replace('_', ' ')} {node}".rstrip()
