@@ -225,7 +225,8 @@ def _expected(kind: str, config: Mapping[str, Any], value: str) -> str:
         low, high = words.get("min"), words.get("max")
         if low is not None and high is not None:
             return f"{low} to {high} words"
-        return f"at least {low} words" if low is not None else f"at most {high} words"
+        bound, side = (low, "at least") if low is not None else (high, "at most")
+        return f"{side} {bound} word{'' if bound == 1 else 's'}"
     if kind in ("is-json", "contains-json") and value:
         return "JSON that fits the schema"
     return value if len(value) <= LONGEST_VALUE else value[:LONGEST_VALUE] + "…"

@@ -130,6 +130,9 @@ class ContainsAll(Assertion):
     def check(self, subject: Subject) -> Verdict:
         text = subject.text
         missing = [value for value in self.value if value not in text]
+        if len(self.value) == 1:
+            verb = "does not contain" if missing else "contains"
+            return Verdict(not missing, f"Output {verb} {shorten(self.value[0])}.")
         if not missing:
             return Verdict(True, f"Output contains all {len(self.value):,} values.")
         return Verdict(
@@ -154,6 +157,8 @@ class ContainsAny(Assertion):
         for value in self.value:
             if value in text:
                 return Verdict(True, f"Output contains {shorten(value)}.")
+        if len(self.value) == 1:
+            return Verdict(False, f"Output does not contain {shorten(self.value[0])}.")
         return Verdict(
             False, f"Output contains none of {len(self.value):,} values: {_enumerate(self.value)}."
         )
@@ -214,10 +219,15 @@ class WordCount(Assertion):
     def check(self, subject: Subject) -> Verdict:
         count: int = subject.note("words", _count_words)
         low, high = self.value.low, self.value.high
+        has = f"Output has {count:,} word{'' if count == 1 else 's'}"
         if low is not None and count < low:
             bound = f"exactly {low:,}" if low == high else f"at least {low:,}"
-            return Verdict(False, f"Output has {count:,} words; {bound} are wanted.", None, count)
+            return Verdict(False, f"{has}; {bound} {_is_or_are(low)} wanted.", None, count)
         if high is not None and count > high:
             bound = f"exactly {high:,}" if low == high else f"at most {high:,}"
-            return Verdict(False, f"Output has {count:,} words; {bound} are wanted.", None, count)
-        return Verdict(True, f"Output has {count:,} words, as wanted.", None, count)
+            return Verdict(False, f"{has}; {bound} {_is_or_are(high)} wanted.", None, count)
+        return Verdict(True, f"{has}, as wanted.", None, count)
+
+
+def _is_or_are(count: int) -> str:
+    return "is" if count == 1 else "are"

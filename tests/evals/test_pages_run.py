@@ -259,6 +259,7 @@ EXPECTED = [
     ({"type": "bleu", "value": "x", "threshold": 0.5}, "at least 0.50"),
     ({"type": "word-count", "value": {"min": 3, "max": 60}}, "3 to 60 words"),
     ({"type": "word-count", "value": {"max": 60}}, "at most 60 words"),
+    ({"type": "word-count", "value": {"min": 1}}, "at least 1 word"),
     ({"type": "is-json", "value": {"type": "object"}}, "JSON that fits the schema"),
     ({"type": "is-json"}, ""),
     ({"type": "contains", "value": "x" * 300}, "x" * 160 + "…"),

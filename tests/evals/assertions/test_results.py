@@ -184,6 +184,22 @@ def test_failing_reason_names_the_numbers(config, parts):
     assert all(part in result.reason for part in parts), result.reason
 
 
+@pytest.mark.parametrize(
+    ("config", "output", "said"),
+    [
+        ({"type": "word-count", "value": {"min": 1}}, "hello", "Output has 1 word, as wanted."),
+        ({"type": "word-count", "value": 1}, "a b", "Output has 2 words; exactly 1 is wanted."),
+        ({"type": "word-count", "value": {"min": 2}}, "a", "Output has 1 word; at least 2 are wanted."),
+        ({"type": "contains-all", "value": ["a"]}, "a", "Output contains 'a'."),
+        ({"type": "contains-all", "value": ["a"]}, "b", "Output does not contain 'a'."),
+        ({"type": "contains-any", "value": ["a"]}, "b", "Output does not contain 'a'."),
+        ({"type": "contains-all", "value": ["a", "b"]}, "ab", "Output contains all 2 values."),
+    ],
+)
+def test_one_is_not_counted_as_many(config, output, said):
+    assert run_assertion(config, AssertionContext(output)).reason == said
+
+
 def test_reasons_shorten_long_texts():
     for type_ in ("equals", "contains", "starts-with", "regex", "contains-any", "levenshtein", "rouge-n"):
         result = run_assertion({"type": type_, "value": "long" * 2_000}, AssertionContext("other" * 50_000))
