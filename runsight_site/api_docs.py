@@ -52,7 +52,9 @@ class Schema(Described, SpectacularJSONAPIView):
 # Swagger UI styles its own elements; its script comes from a file of ours, so only style-src gives way.
 @method_decorator(csp_update({"style-src": [SELF, UNSAFE_INLINE]}), name="dispatch")
 class Docs(Described, SpectacularSwaggerSplitView):
-    """The document as a page, from installed packages alone."""
+    """The document as a page among the others, from installed packages alone."""
+
+    template_name = "site/api_docs.html"
 
     @classmethod
     def as_view(cls, **initkwargs: Any) -> Any:

@@ -41,6 +41,8 @@ def test_the_docs_need_no_other_host_and_no_inline_script() -> None:
     assert response.headers["Content-Type"].startswith("text/html")
     assert "https://" not in text.replace("https://www.w3.org", "")
     assert "<script>" not in text
+    assert "<title>API docs · Runsight</title>" in text
+    assert '<a href="/api/docs/" aria-current="page">API docs</a>' in text
     policy = response.headers["Content-Security-Policy"]
     assert "style-src 'self' 'unsafe-inline'" in policy
     assert "script-src 'self';" in policy
