@@ -582,6 +582,7 @@ class ApiToken(models.Model):
     last_used_at = models.DateTimeField(null=True, blank=True, editable=False)
 
     class Meta:
+        verbose_name = "API token"
         ordering = ("user", "name")
         constraints = (models.UniqueConstraint(fields=("user", "name"), name="token_name_once"),)
 
