@@ -20,6 +20,7 @@ from workflows_app import executors
 log = structlog.get_logger("runsight.worker")
 
 START_AGAIN_SECONDS = 2.0
+GOODBYE_SECONDS = 5.0
 
 
 class Command(BaseCommand):
@@ -62,6 +63,7 @@ class Command(BaseCommand):
         def shutting_down(**_: Any) -> None:
             was_asked.set()
             service.give_back()  # a warm shutdown would wait for the last run's last block
+            threading.Thread(target=_see_off, args=[service], name="see-off", daemon=True).start()
 
         worker_ready.connect(ready)
         worker_shutting_down.connect(shutting_down)
@@ -91,6 +93,14 @@ class Command(BaseCommand):
         stopping.wait()
         service.stop()
         log.info("worker has stopped")
+
+
+def _see_off(service: executors.ExecutionService) -> None:
+    """Leave in time: after a lost connection the loop of the broker's client may sleep through a signal."""
+    time.sleep(GOODBYE_SECONDS)
+    log.warning("the broker's client does not end; the worker leaves without it")
+    service.stop()
+    os._exit(0)  # what was not acknowledged comes again, and finds its run owned or over
 
 
 def _start_again() -> None:
