@@ -51,8 +51,8 @@ format: $(DEV_STAMP) ## let ruff fix and format
 bench: $(DEV_STAMP) ## run every benchmark
 	@for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
 
-soak: $(DEV_STAMP) ## play the faults for hundreds of kills (an hour or so); figures in var/faults.jsonl
-	@mkdir -p var && RUNSIGHT_SOAK=1 RUNSIGHT_FAULT_FIGURES=$(CURDIR)/var/faults.jsonl $(BIN)/python -m pytest tests/faults tests/workflows/test_survival.py
+soak: $(DEV_STAMP) ## play the faults for hundreds of kills (half an hour or so); figures in var/faults.jsonl
+	@mkdir -p var && RUNSIGHT_SOAK=1 RUNSIGHT_FAULT_FIGURES=$(CURDIR)/var/faults.jsonl $(BIN)/python -m pytest -n $(WORKERS) tests/faults tests/workflows/test_survival.py
 
 audit: $(DEV_STAMP) ## look for known faults in our code and in what it depends on (needs the network)
 	@$(BIN)/bandit --quiet --recursive --configfile pyproject.toml runsight_site workflows_app evals_app
