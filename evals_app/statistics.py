@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from evals_app.baselines import RUNS_FOR_INTERVAL
-from evals_app.evidence import BlockEvidence, Change, Observed, Settings
+from evals_app.evidence import Baseline, BlockEvidence, Change, Observed, Settings
 from evals_app.models import BlockStatistics, Observation
 from workflows_app.engine.definition import EvidenceSettings
 
@@ -55,16 +55,18 @@ def _observed(observation: Observation) -> Observed:
 
 
 def _baseline(evidence: BlockEvidence) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for name, normal in evidence.baseline().items():
-        has_interval = normal.count >= RUNS_FOR_INTERVAL
-        found[name] = {
-            "count": normal.count,
-            "mean": normal.mean,
-            "low": normal.low if has_interval else None,
-            "high": normal.high if has_interval else None,
-        }
-    return found
+    return {name: as_level(normal) for name, normal in evidence.baseline().items()}
+
+
+def as_level(normal: Baseline) -> dict[str, Any]:
+    """What is normal as pages and the API tell it: an interval only where enough runs make one."""
+    has_interval = normal.count >= RUNS_FOR_INTERVAL
+    return {
+        "count": normal.count,
+        "mean": normal.mean,
+        "low": normal.low if has_interval else None,
+        "high": normal.high if has_interval else None,
+    }
 
 
 # Slices: running totals by workflow version, soul version and assertion

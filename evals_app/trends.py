@@ -9,9 +9,12 @@ from typing import Any, NamedTuple
 from django.db.models import Avg, Case, F, Max, Min, QuerySet, Sum, Value, When
 from django.db.models.fields.json import KeyTransform
 
-from evals_app.models import BlockStatistics, Observation, Regression
+from evals_app.baselines import baseline_of
+from evals_app.evidence import WINDOW, normal_of
+from evals_app.models import Observation, PinnedBaseline, Regression, RegressionState
 from evals_app.ranges import length_of, runs_in
 from evals_app.regressions import regression_summary
+from evals_app.statistics import as_level
 from workflows_app import clock
 from workflows_app.models import Workflow
 from workflows_app.summaries import iso
@@ -51,13 +54,16 @@ def trend(
     if metric == PASS_RATE:
         seen = _rates(seen)
     kept = thin(seen, MOST_POINTS)
+    regressions = _regressions(workflow, block)
     return {
         "block": block or None,
         "metric": metric,
         "points": _points(rows, block, kept),
-        "baseline": _baseline(workflow, block, metric),
+        "baseline": _baseline(workflow, block, metric)
+        if block
+        else _whole_baseline(workflow, metric, regressions),
         "versions": _version_changes(rows, block, seen),
-        "regressions": _regressions(workflow, block),
+        "regressions": regressions,
     }
 
 
@@ -184,11 +190,35 @@ def _both(one: bool | None, other: bool | None) -> bool | None:
 
 
 def _baseline(workflow: Workflow, block: str, metric: str) -> dict[str, Any] | None:
-    row = BlockStatistics.objects.filter(workflow=workflow, node_id=block).first() if block else None
-    if row is None:
-        return None
-    found: dict[str, Any] | None = (row.pinned or row.baseline or {}).get(metric)
+    found: dict[str, Any] | None = (baseline_of(workflow.pk, block) or {}).get(metric)
     return found
+
+
+def _whole_baseline(
+    workflow: Workflow, metric: str, regressions: Sequence[Mapping[str, Any]]
+) -> dict[str, Any] | None:
+    """What runs as a whole come to: of what is pinned, else of the last hundred before an open regression."""
+    rows = Observation.objects.filter(workflow=workflow)
+    pinned = PinnedBaseline.objects.filter(workflow=workflow).select_related("version").first()
+    begun = [
+        one["since_run"]
+        for one in regressions
+        if one["since_run"] and one["state"] != RegressionState.RESOLVED
+    ]
+    if pinned is not None:
+        rows = rows.filter(
+            **({"workflow_version": pinned.version.number} if pinned.version else {"run": pinned.run_id})
+        )
+    elif begun:
+        rows = rows.filter(run_number__lt=min(begun))
+    per_run = rows.order_by("-run_number").values("run_number").annotate(seen_value=_total(metric))
+    values = [_as_number(value) for value in per_run.values_list("seen_value", flat=True)[:WINDOW]]
+    normal = normal_of([value for value in values if value is not None])
+    if normal is None:
+        return None
+    level = as_level(normal)
+    # A run passes or not; where nine runs in ten lie says nothing about a rate.
+    return level | {"low": None, "high": None} if metric == PASS_RATE else level
 
 
 def _version_changes(rows: QuerySet[Observation], block: str, seen: Sequence[Seen]) -> list[dict[str, Any]]:

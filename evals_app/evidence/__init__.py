@@ -1,6 +1,7 @@
 """When to say "worse": sequential evidence, per block, that something has lastingly changed."""
 
 from evals_app.evidence.block import BlockEvidence
+from evals_app.evidence.measures import normal_of
 from evals_app.evidence.model import (
     METRICS,
     REGRESSION_KINDS,
@@ -12,10 +13,12 @@ from evals_app.evidence.model import (
     Suspect,
     Verdict,
 )
+from evals_app.evidence.series import WINDOW
 
 __all__ = [
     "METRICS",
     "REGRESSION_KINDS",
+    "WINDOW",
     "Baseline",
     "BlockEvidence",
     "Change",
@@ -24,4 +27,5 @@ __all__ = [
     "Settings",
     "Suspect",
     "Verdict",
+    "normal_of",
 ]

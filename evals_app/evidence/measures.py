@@ -5,6 +5,7 @@ A rank has no heavy tail: a run that takes ten times as long is "the slowest of 
 
 from base64 import b64decode, b64encode
 from bisect import bisect_left, bisect_right, insort
+from collections.abc import Sequence
 from math import sqrt
 from statistics import NormalDist, median
 from struct import pack, unpack
@@ -71,14 +72,7 @@ class Measure(Series):
         return 0.5 * level * level - level * badness
 
     def baseline(self) -> Baseline | None:
-        window = self.values[-WINDOW:]
-        if not window:
-            return None
-        count, ordered = len(window), sorted(window)
-        mean = sum(window) / count
-        spread = sqrt(sum((value - mean) ** 2 for value in window) / (count - 1)) if count > 1 else 0.0
-        edge = (count - 1) * 0.05
-        return Baseline(count, mean, spread, _between(ordered, edge), _between(ordered, count - 1 - edge))
+        return normal_of(self.values[-WINDOW:])
 
     def to_state(self) -> dict[str, Any]:
         return {**super().to_state(), "values": packed(self.values)}
@@ -149,6 +143,17 @@ def unpacked(text: str) -> list[float]:
     """The numbers that `packed` was given, to the last bit."""
     data = b64decode(text)
     return list(unpack(f"<{len(data) // 8}d", data))
+
+
+def normal_of(values: Sequence[float]) -> Baseline | None:
+    """What is normal, judged by these values; None without any."""
+    if not values:
+        return None
+    count, ordered = len(values), sorted(values)
+    mean = sum(values) / count
+    spread = sqrt(sum((value - mean) ** 2 for value in values) / (count - 1)) if count > 1 else 0.0
+    edge = (count - 1) * 0.05
+    return Baseline(count, mean, spread, _between(ordered, edge), _between(ordered, count - 1 - edge))
 
 
 def _between(ordered: list[float], position: float) -> float:

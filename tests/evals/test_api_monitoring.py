@@ -7,13 +7,13 @@ from uuid import UUID
 
 import pytest
 
-from evals_app.models import Regression, RegressionKind
+from evals_app.models import Regression, RegressionKind, RegressionState
 from evals_app.regressions import sentence
 from evals_app.trends import Seen, thin
 from tests.callers import caller, queries_of
 from tests.evals.test_api_ingest import YAML, report
 from tests.factories import make_workflow
-from workflows_app.models import Workflow
+from workflows_app.models import Run, Workflow
 from workflows_app.services import save_version
 
 pytestmark = pytest.mark.django_db
@@ -68,6 +68,30 @@ def test_metrics_and_ranges(query: str, values: list[Any], client: Any) -> None:
     for block in ("block=extract&", ""):
         points = client.get(f"/api/workflows/invoices/trends/?{block}{query}").json()["points"]
         assert [point["value"] for point in points] == values
+
+
+def baseline(client: Any, query: str = "") -> Any:
+    return client.get(f"/api/workflows/invoices/trends/?{query}").json()["baseline"]
+
+
+def test_the_whole_workflow_has_a_baseline_of_its_runs_whatever_the_range(client: Any) -> None:
+    found = baseline(client)
+    assert found == {"count": 6, "mean": pytest.approx(11 / 12), "low": None, "high": None}
+    assert baseline(client, "range=2") == found
+    assert baseline(client, "metric=cost")["mean"] == pytest.approx(0.0175)
+    assert baseline(client, "metric=pass_rate")["mean"] == pytest.approx(5 / 6)
+    assert baseline(client, "metric=nothing") is None
+    client.put("/api/workflows/invoices/baseline/", {"run": Run.objects.get(number=4).pk})
+    assert baseline(client) == {"count": 1, "mean": 0.5, "low": None, "high": None}
+
+
+def test_the_baseline_of_a_whole_workflow_stays_what_it_was_before_an_open_regression(client: Any) -> None:
+    (regression,) = make_regressions(1)
+    Regression.objects.update(since_run_number=4)
+    assert baseline(client)["count"] == 3
+    assert baseline(client)["mean"] == 1.0
+    Regression.objects.filter(pk=regression.pk).update(state=RegressionState.RESOLVED)
+    assert baseline(client)["count"] == 6
 
 
 @pytest.mark.parametrize("range_", ["0", "1y", "-5", "99999999999", "٣"])
@@ -166,6 +190,7 @@ def test_attention_comes_by_evidence_with_its_sentence(client: Any) -> None:
         "/api/dashboard/",
         "/api/dashboard/attention/",
         "/api/workflows/invoices/trends/?block=extract",
+        "/api/workflows/invoices/trends/",
         "/api/workflows/invoices/baseline/",
     ],
 )
