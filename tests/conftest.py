@@ -173,7 +173,7 @@ def page_faults() -> list[str]:
 def page(browser: Any, page_faults: list[str]) -> Iterator[Any]:
     """A fresh page in a fresh profile; the test fails if the page had a fault."""
     context = browser.new_context(viewport={"width": 1280, "height": 800}, reduced_motion="reduce")
-    context.set_default_timeout(10_000)
+    context.set_default_timeout(30_000)
     page = context.new_page()
     page.on("console", lambda message: _note_console(page_faults, message))
     page.on("pageerror", lambda error: page_faults.append(f"uncaught: {error}"))

@@ -9,6 +9,7 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.timing import PROMPTLY
 from workflows_app.engine.parse import MAX_BYTES, MAX_DEPTH, parse
 
 from .documents import one_fault
@@ -77,7 +78,7 @@ def test_every_alias_of_a_bomb_is_refused_at_once() -> None:
     assert not document.is_whole
     assert [fault.line for fault in document.faults] == [1, 2, 2]
     assert "the alias *a0 is not supported" in document.faults[-1].message
-    assert elapsed < 0.5
+    assert elapsed < PROMPTLY
     assert peak < 5_000_000
 
 
@@ -85,7 +86,7 @@ def test_five_megabytes_are_refused_before_parsing() -> None:
     text = "blocks:\n" + "  a: {type: llm}\n" * 320_000
     started = time.perf_counter()
     assert "too large" in one_fault(text).message
-    assert time.perf_counter() - started < 0.05
+    assert time.perf_counter() - started < 1
 
 
 def test_a_full_size_document_of_nothing_but_faults_is_bounded() -> None:

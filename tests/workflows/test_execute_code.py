@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.timing import PROMPTLY
 from tests.workflows.plans import define, loop
 from tests.workflows.souls import run_one, run_to_end, tools_for
 from workflows_app.engine.definition import CarryContext, CodeBlockDef, Limits
@@ -112,7 +113,7 @@ async def test_cancelling_kills_the_process_before_it_returns(sandbox: Sandbox) 
     started = time.monotonic()
     with pytest.raises(asyncio.CancelledError):
         await task
-    assert time.monotonic() - started < 1
+    assert time.monotonic() - started < PROMPTLY
     assert running_with(mark) == 0
 
 
@@ -123,7 +124,7 @@ async def test_a_cancelled_run_stops_its_code(sandbox: Sandbox) -> None:
     with pytest.raises(BlockFailure) as caught:
         await run_one(definition, tools)
     assert (caught.value.kind, caught.value.is_retryable) == ("Cancelled", False)
-    assert time.monotonic() - started < 2
+    assert time.monotonic() - started < PROMPTLY
 
 
 async def test_blocks_run_at_the_same_time(sandbox: Sandbox) -> None:

@@ -5,6 +5,7 @@ import time
 import pytest
 
 from tests.factories import SOUL, finish, make_workflow
+from tests.timing import PROMPTLY
 from workflows_app import services
 from workflows_app.models import NodeStatus, RunStatus
 
@@ -74,7 +75,7 @@ def test_failing_block_fails_the_run_and_says_why(executor):
 
 
 @pytest.mark.parametrize("body", ["while True: pass", "import time; time.sleep(30)"])
-def test_cancel_stops_a_code_block_within_a_second(executor, body):
+def test_cancel_stops_a_code_block_promptly(executor, body):
     workflow = make_workflow(
         f'version: "1.0"\nblocks:\n  slow:\n    type: code\n    code: |\n      def main(data):\n          {body}\n',
         "slow",
@@ -85,7 +86,7 @@ def test_cancel_stops_a_code_block_within_a_second(executor, body):
     services.cancel_run(run)
     begun = time.monotonic()
     while executor.running:
-        assert time.monotonic() - begun < 1.0, "still executing a second after the cancel"
+        assert time.monotonic() - begun < PROMPTLY, "still executing after the cancel"
         time.sleep(0.01)
     run.refresh_from_db()
     assert run.status == RunStatus.CANCELLED

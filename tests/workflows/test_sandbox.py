@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from tests.timing import PROMPTLY
 from tests.workflows.sandboxes import run
 from workflows_app.engine.sandbox import CodeLimits, Sandbox
 
@@ -135,7 +136,7 @@ def test_endless_loop_is_stopped_in_time(sandbox):
     result = run(sandbox, "while True: pass", timeout_seconds=0.4)
     assert result.status == "timeout"
     assert "0.4 seconds" in result.error_message
-    assert time.monotonic() - started < 1.4
+    assert time.monotonic() - started < PROMPTLY
 
 
 def test_code_that_swallows_everything_is_still_stopped(sandbox):
@@ -149,14 +150,14 @@ def test_code_that_swallows_everything_is_still_stopped(sandbox):
 
 
 @pytest.mark.parametrize("body", ["while True: pass", "import time\ntime.sleep(60)"])
-def test_cancelling_takes_effect_within_a_second(sandbox, body):
+def test_cancelling_takes_effect_promptly(sandbox, body):
     stop = threading.Event()
     timer = threading.Timer(0.2, stop.set)
     timer.start()
     started = time.monotonic()
     result = run(sandbox, body, timeout_seconds=60, cancelled=stop)
     assert result.status == "cancelled"
-    assert time.monotonic() - started < 1.2
+    assert time.monotonic() - started < PROMPTLY
 
 
 def test_cancelling_takes_a_function_too(sandbox):
