@@ -25,7 +25,7 @@ from evals_app.serializers.evaluation import (
 )
 from evals_app.written import assertion_faults, read_assertions
 from workflows_app import access
-from workflows_app.api.runs import IDEMPOTENCY, find_run
+from workflows_app.api.runs import IDEMPOTENCY, answer, find_run
 from workflows_app.engine.definition import Fault, InvalidDocument
 from workflows_app.engine.outputs import storable
 from workflows_app.engine.paths import did_you_mean
@@ -35,7 +35,7 @@ from workflows_app.models import Run, RunNode, Workflow
 from workflows_app.rest.errors import faults_in
 from workflows_app.rest.faults import Invalid
 from workflows_app.rest.views import ApiView, in_one_piece, whole_list
-from workflows_app.serializers import ErrorSerializer, RunSerializer
+from workflows_app.serializers import ErrorSerializer
 
 SEE_WORKFLOWS = "workflows_app.view_workflow"
 EXAMPLE_INGEST = {
@@ -128,12 +128,15 @@ class Ingest(ApiView):
             made.append(ingest(sent, self.caller))
             return made[0].run
 
-        run, _ = once(request, make)
-        is_new = bool(made) and made[0].is_new and made[0].run == run
+        run, is_first_call = once(request, make)
+        is_new = is_first_call and made[0].is_new
         nodes = node_evals(n for n in made[0].nodes if n.evaluated_at) if is_new else _evaluated(run)
-        headers = {"Location": f"/api/runs/{run.pk}/"} if is_new else {"Idempotent-Replayed": "true"}
-        body = {**RunSerializer(run).data, "nodes": nodes}
-        return Response(body, status=201 if is_new else 200, headers=headers)
+        status = (
+            200 if is_first_call and not is_new else 201
+        )  # a call repeated by its key gets its first answer
+        response = answer(run, status, is_new=is_new)
+        response.data["nodes"] = nodes
+        return response
 
 
 class Evaluate(ApiView):

@@ -114,6 +114,16 @@ def test_the_same_delivery_again_is_harmless(operator: Any) -> None:
     assert Observation.objects.count() == 2
 
 
+def test_a_call_repeated_by_its_key_gets_its_first_answer(operator: Any) -> None:
+    headers = {"Idempotency-Key": "nightly"}
+    first = operator.post("/api/runs/ingest/", report(), headers=headers)
+    again = operator.post("/api/runs/ingest/", report(), headers=headers)
+    assert (again.status_code, again.json()) == (first.status_code, first.json())
+    assert again.headers["Location"] == first.headers["Location"]
+    assert "Idempotent-Replayed" in again.headers and "Idempotent-Replayed" not in first.headers
+    assert operator.post("/api/runs/ingest/", report(external_id="j2"), headers=headers).status_code == 422
+
+
 @pytest.mark.django_db(transaction=True)
 def test_the_same_delivery_at_the_same_moment_is_one_run() -> None:
     make_workflow(YAML, "invoices")
