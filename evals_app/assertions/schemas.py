@@ -157,7 +157,7 @@ def _check_reference(root: Any, reference: str, path: str) -> None:
         key = step.replace("~1", "/").replace("~0", "~")
         if isinstance(node, dict) and key in node:
             node = node[key]
-        elif isinstance(node, list) and key.isdecimal() and int(key) < len(node):
+        elif isinstance(node, list) and key.isdecimal() and len(key) < 10 and int(key) < len(node):
             node = node[int(key)]
         else:
             raise BadOption(f"{shorten(reference)} points to nothing in the schema", path)

@@ -92,9 +92,8 @@ def pin_baseline(request: HttpRequest, slug: str) -> HttpResponse:
             messages.error(request, f"{slug} has no run {named_run[:40]}. Give a number such as 42.")
             return _back(request, workflow)
     elif named_version:
-        version = (
-            workflow.versions.filter(number=named_version).first() if named_version.isdecimal() else None
-        )
+        is_number = named_version.isdecimal() and len(named_version) < 10
+        version = workflow.versions.filter(number=int(named_version)).first() if is_number else None
         if version is None:
             messages.error(request, f"{slug} has no version {named_version[:40]}.")
             return _back(request, workflow)

@@ -33,7 +33,7 @@ def bounded_memory() -> Iterator[None]:
 
 @pytest.fixture
 def site(db: None) -> dict[str, Any]:
-    """Two workflows, two runs, and both ways in."""
+    """Two workflows, two runs, a soul, and both ways in."""
     from tests.evals.test_api_ingest import YAML, report
     from tests.factories import ONE_CODE_BLOCK, make_workflow
     from tests.fuzz.doors import api_client, browser_client
@@ -44,6 +44,7 @@ def site(db: None) -> dict[str, Any]:
     api = api_client()
     for name in ("j1", "j2"):
         assert api.post("/api/runs/ingest/", report(external_id=name)).status_code == 201
+    assert api.post("/api/souls/", {"slug": "invoices", "role": "Clerk"}).status_code == 201
     run = Run.objects.first()
     assert run is not None
     node = RunNode.objects.filter(run=run).first()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import random
 import time
 from typing import Any
 
@@ -16,10 +17,11 @@ from schemathesis.generation import GenerationMode
 
 from evals_app.api.evaluation import EXAMPLE_INGEST
 from tests.callers import caller
+from tests.fuzz.effort import ASKED_FOR
 from workflows_app.api.workflows import EXAMPLE_YAML
 
-EXAMPLES = 5
-SECONDS = 60.0
+EXAMPLES = ASKED_FOR or 5
+SECONDS = 60.0 * EXAMPLES / 5
 
 
 @pytest.fixture
@@ -43,7 +45,7 @@ def try_operation(
 ) -> None:
     session = requests.Session()
 
-    @seed(20260131)
+    @seed(random.getrandbits(64) if ASKED_FOR else 20260131)
     @settings(
         max_examples=EXAMPLES,
         deadline=None,
