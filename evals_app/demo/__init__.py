@@ -53,7 +53,7 @@ def is_needed() -> bool:
         return True
     wanted = sum(chapter.runs for chapter in story.CHAPTERS)
     is_demo = Workflow.objects.filter(is_demo=True).exists()
-    return is_demo and Run.objects.filter(external_id__startswith="demo-").count() < wanted
+    return is_demo and Run.objects.filter(external_id__startswith=story.TOLD).count() < wanted
 
 
 def landing_path() -> str:

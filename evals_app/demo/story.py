@@ -13,6 +13,7 @@ from evals_app.demo import inputs
 
 LASTS = timedelta(days=24)
 PLANTED = "invoice-extraction"
+TOLD = "demo-"  # the external ids of the story's runs begin so
 CAREFUL = "Answer with JSON only, with the keys"
 CHATTY = "Explain your reasoning first, then give JSON with the keys"
 
@@ -136,4 +137,4 @@ def _chapter(chapter: Chapter, end: datetime) -> Iterator[Moment]:
                 raise ValueError(f"{chapter.slug}: nothing to edit, {edit.old!r} is not in the text.")
             text = text.replace(edit.old, edit.new)
             yield Moment(at - timedelta(seconds=30), chapter.slug, yaml=text, message=edit.message)
-        yield Moment(at, chapter.slug, inputs=chapter.make_inputs(chance), key=f"demo-{number + 1}")
+        yield Moment(at, chapter.slug, inputs=chapter.make_inputs(chance), key=f"{TOLD}{number + 1}")

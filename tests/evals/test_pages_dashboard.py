@@ -85,6 +85,15 @@ def test_a_run_in_progress_shows_how_far_it_is():
     assert "0 of 1 blocks" in page
 
 
+def test_a_run_of_the_story_that_the_demo_tells_does_not_run_now():
+    demo = make_workflow(is_demo=True)
+    told = services.start_held_run(demo, {}, external_id="demo-1").run
+    started = services.start_run(demo)
+    page = html(visitor(), "/dashboard/now/")
+    assert f'data-running="{told.pk}"' not in page
+    assert f'data-running="{started.pk}"' in page
+
+
 def test_the_demo_says_that_it_is_one():
     make_workflow(is_demo=True)
     assert "Demo data." in html(visitor(), "/")
