@@ -33,6 +33,14 @@
     return item;
   }
 
+  // A sentence whose `words in backticks` are code, as on the server; a lone backtick is one.
+  const inlineCode = (text) => text.split(/`([^`]*)`/).map((part, index) => {
+    if (index % 2 === 0) return part;
+    const code = document.createElement("code");
+    code.textContent = part;
+    return code;
+  });
+
   function showFaults(list) {
     yaml.setAttribute("aria-invalid", String(list.length > 0));
     faults.replaceChildren(...list.map((fault) => {
@@ -50,7 +58,7 @@
         place.textContent = fault.path;
         item.append(place, " ");
       }
-      item.append(fault.message);
+      item.append(...inlineCode(fault.message));
       return item;
     }));
   }

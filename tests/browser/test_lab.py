@@ -44,6 +44,11 @@ def test_half_typed_yaml_keeps_the_results_and_tells_the_line(lab):
     lab.fill("#lab-assertions", "- {type: is-json}\n- {type: contians, value: x}")
     lab.locator("#lab-faults >> text=Did you mean 'contains'?").wait_for()
     lab.click("#lab-faults >> text=Line 2")
+    lab.fill("#lab-assertions", "- nonsense")
+    lab.locator("#lab-faults code >> text=type").wait_for()
+    assert "`" not in lab.inner_text("#lab-faults")
+    lab.fill("#lab-assertions", "- {type: is-json}\n- {type: contians, value: x}")
+    lab.click("#lab-faults >> text=Line 2")
     selected = "t => t.value.slice(t.selectionStart, t.selectionEnd)"
     assert lab.locator("#lab-assertions").evaluate(selected) == "- {type: contians, value: x}"
     lab.click("#type-regex [data-insert]")
