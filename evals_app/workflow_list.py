@@ -34,6 +34,11 @@ class Row:
         return sum(self.verdicts) / len(self.verdicts) if self.verdicts else None
 
     @property
+    def is_failing(self) -> bool:
+        """Whether the last verdict was a failure; one says nothing yet about a change."""
+        return bool(self.verdicts) and not self.verdicts[-1]
+
+    @property
     def cost_per_run(self) -> float | None:
         return sum(self.costs) / len(self.costs) if self.costs else None
 

@@ -38,6 +38,16 @@ def test_a_row_tells_how_the_last_runs_went():
     assert f'href="/runs/{run.pk}/">#20</a>' in page
 
 
+def test_a_workflow_whose_last_run_did_not_pass_is_not_called_fine():
+    workflow = make_workflow()
+    add_history(workflow, [1.0, 0.5])
+    page = html(visitor(), "/workflows/")
+    assert "Last run did not pass" in page
+    assert "Fine" not in page
+    add_history(workflow, [1.0])
+    assert "Fine" in html(visitor(), "/workflows/")
+
+
 def test_search_and_state_find_workflows():
     make_workflow()
     services.set_enabled(make_workflow(slug="quiet"), False)
