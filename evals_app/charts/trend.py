@@ -16,6 +16,7 @@ LABELS_ABOVE, BOTTOM = 26, 24  # room for version labels above and run labels be
 WIDE = 1000  # of the stretched drawing inside; marks and text keep their size
 MARK_ROOM = 7  # pixels a mark needs
 LABEL_ROOM = 46  # pixels a version label needs
+NARROW_LABEL = 16  # characters of a run label, of which three fit at a phone's width
 
 
 @dataclass(frozen=True)
@@ -88,7 +89,9 @@ def trend_chart(
     values = [v for group in groups for v in group.known]
     title = title or f"{metric.replace('_', ' ').capitalize()} per run"
     if not points:
-        return _figure(metric, title, height, element("p", "No runs yet.", class_="chart__empty"))
+        return _figure(
+            metric, title, height, element("p", "No completed runs to draw.", class_="chart__empty")
+        )
     extras = [v for v in _band_values(baseline) if v is not None]
     frame = _Frame(
         value_axis(values + extras, metric),
@@ -165,7 +168,12 @@ def _run_labels(frame: _Frame, points: Sequence[TrendPoint]) -> list[SafeString]
         label = " · ".join(part for part in (point.label, f"{point.at:%d %b}" if point.at else "") if part)
         place = "middle" if 0 < index < last or last == 0 else ("start" if index == 0 else "end")
         x = frame.x(index + 0.5) if place == "middle" else ("0%" if place == "start" else "100%")
-        parts.append(element("text", label, x=x, y=frame.height - 6, text_anchor=place, class_="chart__tick"))
+        css = (
+            "chart__tick chart__tick--wide"
+            if len(label) > NARROW_LABEL and place == "middle"
+            else "chart__tick"
+        )
+        parts.append(element("text", label, x=x, y=frame.height - 6, text_anchor=place, class_=css))
     return parts
 
 

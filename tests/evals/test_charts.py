@@ -36,7 +36,13 @@ def points(*values: float | None, verdict: object = "passed") -> list[TrendPoint
 
 
 def test_no_run_is_said_in_words():
-    assert "No runs yet." in "".join(parsed(trend_chart([])).itertext())
+    assert "No completed runs to draw." in "".join(parsed(trend_chart([])).itertext())
+
+
+def test_a_long_label_in_the_middle_gives_way_at_a_phones_width():
+    named = [TrendPoint(1.0, "passed", f"outline #{n}", None, NOON, "v1") for n in range(1, 8)]
+    assert trend_chart(named).count("chart__tick--wide") == 1
+    assert "chart__tick--wide" not in trend_chart(points(*[1.0] * 7))
 
 
 def test_one_run_stands_in_the_middle_and_links_to_its_page():

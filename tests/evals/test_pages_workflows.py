@@ -113,7 +113,7 @@ def test_a_workflow_never_run_says_what_to_do():
     make_workflow()
     page = html(visitor(), "/workflows/shout/")
     assert "No runs yet" in page
-    assert "Not run yet." in page
+    assert "No completed run yet." in page
 
 
 def test_the_chart_comes_later_unless_the_address_asks_for_it():
