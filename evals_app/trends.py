@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from django.db.models import Avg, Case, F, Max, Min, QuerySet, Sum, Value, When
-from django.db.models.fields.json import KeyTransform
+from django.db.models import Avg, Case, F, FloatField, Func, Max, Min, QuerySet, Sum, Value, When
 
 from evals_app.baselines import baseline_of
 from evals_app.evidence import WINDOW, normal_of
@@ -105,10 +105,33 @@ def _seen(rows: QuerySet[Observation], block: str, metric: str) -> list[Seen]:
     return [Seen(number, _as_number(value), version) for number, value, version in found]
 
 
+class NamedScore(Func):
+    """The score of a metric named in assertions, as a number; a name such as `3` is a name, too."""
+
+    output_field = FloatField()
+
+    def __init__(self, metric: str) -> None:
+        super().__init__(F("named_scores"), Value(metric))
+
+    def as_postgresql(self, compiler: Any, connection: Any, **context: Any) -> Any:
+        return super().as_sql(
+            compiler,
+            connection,
+            template="(%(expressions)s)::double precision",
+            arg_joiner=" ->> ",
+            **context,
+        )
+
+    def as_sqlite(self, compiler: Any, connection: Any, **context: Any) -> Any:
+        column, metric = self.get_source_expressions()
+        extracted = Func(column, Value(f"$.{json.dumps(metric.value)}"), function="JSON_EXTRACT")
+        return extracted.as_sql(compiler, connection, **context)
+
+
 def _expression(metric: str) -> Any:
     if metric in COLUMNS:
         return F(COLUMNS[metric])
-    return F("passed") if metric == PASS_RATE else KeyTransform(metric, "named_scores")
+    return F("passed") if metric == PASS_RATE else NamedScore(metric)
 
 
 def _total(metric: str) -> Any:
@@ -117,7 +140,7 @@ def _total(metric: str) -> Any:
         return Min(_as_integer("passed"))
     if metric in ("cost", "latency", "tokens"):
         return Sum(COLUMNS[metric])
-    return Avg(F("score") if metric == "score" else KeyTransform(metric, "named_scores"))
+    return Avg(F("score") if metric == "score" else NamedScore(metric))
 
 
 def _as_integer(column: str) -> Case:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 from uuid import UUID
 
@@ -249,3 +250,21 @@ def test_a_backtest_of_a_misspelt_block_is_refused(client: Any) -> None:
     (detail,) = response.json()["error"]["details"]
     assert detail["path"] == "block"
     assert "'extract'" in detail["message"]
+
+
+@pytest.mark.storage
+@pytest.mark.parametrize("metric", ["tone", "3", "9223372036854775808", "sure, 100% so", "[0]", "it's"])
+def test_any_name_of_a_metric_has_a_trend(metric: str) -> None:
+    named = f"{{type: contains, value: ok, metric: {json.dumps(metric)}}}"
+    make_workflow(YAML.replace("- {type: is-json}", f"- {named}"), "invoices")
+    client = caller("admin")
+    for index, output in enumerate(("ok", "bad")):
+        nodes = [{"node_id": "extract", "output": output}]
+        assert (
+            client.post("/api/runs/ingest/", report(external_id=str(index), nodes=nodes)).status_code == 201
+        )
+    for block in ("extract", ""):
+        answer = client.get("/api/workflows/invoices/trends/", {"metric": metric, "block": block})
+        assert [point["value"] for point in answer.json()["points"]] == [1.0, 0.0]
+    unknown = client.get("/api/workflows/invoices/trends/", {"metric": "(a+)+$"}).json()["points"]
+    assert [point["value"] for point in unknown] in ([], [None, None])
