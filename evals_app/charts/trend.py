@@ -106,12 +106,13 @@ def trend_chart(
         element("desc", _summary(groups, values, baseline, metric)),
         *_regions(frame, regressions),
         *_grid(frame, metric),
-        *_baseline(frame, baseline, metric),
+        *_baseline(frame, baseline),
         *_run_labels(frame, points),
         *_versions(frame, versions),
         _line(frame, groups),
         *_marks(frame, groups, metric),
         *_flags(frame, regressions),
+        *_usual_note(frame, baseline, metric),
         class_="chart__plot",
         role="group",
         width="100%",
@@ -177,7 +178,7 @@ def _run_labels(frame: _Frame, points: Sequence[TrendPoint]) -> list[SafeString]
     return parts
 
 
-def _baseline(frame: _Frame, baseline: BaselineBand | None, metric: str) -> list[SafeString]:
+def _baseline(frame: _Frame, baseline: BaselineBand | None) -> list[SafeString]:
     if baseline is None or finite(baseline.mean) is None:
         return []
     mean, low, high = finite(baseline.mean), finite(baseline.low), finite(baseline.high)
@@ -189,18 +190,18 @@ def _baseline(frame: _Frame, baseline: BaselineBand | None, metric: str) -> list
         )
     y = frame.y(mean or 0.0)
     parts.append(element("line", x1=0, x2="100%", y1=y, y2=y, class_="chart__usual"))
-    words = f"usual {formats.metric(mean, metric)}"
-    parts.append(
-        element(
-            "text",
-            words,
-            x="100%",
-            y=y - 6 if y > frame.top + 14 else y + 15,
-            text_anchor="end",
-            class_="chart__note",
-        )
-    )
     return parts
+
+
+def _usual_note(frame: _Frame, baseline: BaselineBand | None, metric: str) -> list[SafeString]:
+    """The number of the dashed line, drawn last: runs would cross it out."""
+    mean = finite(baseline.mean) if baseline else None
+    if mean is None:
+        return []
+    y = frame.y(mean)
+    place = y - 6 if y > frame.top + 14 else y + 15
+    words = f"usual {formats.metric(mean, metric)}"
+    return [element("text", words, x="100%", y=place, text_anchor="end", class_="chart__note")]
 
 
 def _versions(frame: _Frame, versions: Sequence[VersionMark]) -> list[SafeString]:

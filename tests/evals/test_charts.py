@@ -95,6 +95,7 @@ def test_the_baseline_has_a_dashed_line_an_interval_and_its_number():
     classes = [e.get("class") for e in parsed(svg).iter()]
     assert classes.count("chart__usual") == classes.count("chart__band") == 1
     assert "usual 0.85" in svg
+    assert svg.index("usual 0.85", svg.index("</desc>")) > svg.rindex("mark--")  # no run crosses it out
     assert "chart__band" not in trend_chart(points(0.8), baseline=BaselineBand(0.85))
 
 
