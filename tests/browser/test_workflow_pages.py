@@ -100,6 +100,21 @@ PAGES = ["/", "/workflows/", f"/workflows/{story.PLANTED}/", f"/workflows/{story
          f"/workflows/{story.PLANTED}/run/", "/start/", "/souls/", "/souls/clerk/"]  # fmt: skip
 
 
+def test_without_scripts_nothing_waits_and_the_trend_is_a_link_away(browser, live_site, sign_in):
+    add_history(make_workflow(), [1.0, 0.5], block="shout")
+    context = browser.new_context(java_script_enabled=False)
+    page = context.new_page()
+    sign_in(page, user_in("admin"))
+    page.goto(f"{live_site}/")
+    assert page.locator(".skeleton:visible").count() == 0
+    page.goto(f"{live_site}/workflows/shout/")
+    assert page.locator(".skeleton:visible").count() == 0
+    assert page.locator(".button:visible", has_text="Run…").count() == 1
+    page.click("a[href='?range=200#trend']")
+    assert page.locator(".chart__plot").first.is_visible()
+    context.close()
+
+
 def test_every_page_is_accessible_in_both_themes_and_fits_a_phone(regressed, live_site):
     from tests.evals.test_pages_souls import make_soul
 
