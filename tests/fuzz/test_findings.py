@@ -75,6 +75,10 @@ def test_lab_takes_any_limit(site: dict[str, Any]) -> None:
     assert post(site, "/assertions/", limit="9" * 5000, workflow="\0").status_code == 200
 
 
+def test_copying_no_workflow_in_the_admin_begins_an_empty_one(admin_client: Any) -> None:
+    assert admin_client.get("/admin/workflows_app/workflow/add/?copy=%00").status_code == 200
+
+
 def test_pinning_a_version_beyond_all_numbers_is_refused(site: dict[str, Any]) -> None:
     assert post(site, "/workflows/invoices/baseline/", version="9" * 5000).status_code == 302
 

@@ -59,7 +59,7 @@ class WorkflowAdmin(WorkflowPages):
         """A copy begins with the text of the workflow it is made from."""
         source = (
             Workflow.objects.select_related("current_version")
-            .filter(slug=request.GET.get("copy", ""))
+            .filter(slug=request.GET.get("copy", "").replace("\0", ""))
             .first()
         )
         if source is None:
