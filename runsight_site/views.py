@@ -1,6 +1,7 @@
 """Pages of the site itself."""
 
-from django.contrib.auth.decorators import login_not_required, user_passes_test
+from django.contrib.auth.decorators import login_not_required
+from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import render
 from django.templatetags.static import static
@@ -16,7 +17,8 @@ def favicon(request: HttpRequest) -> HttpResponse:
     return HttpResponseRedirect(static("img/favicon.svg"))
 
 
-@user_passes_test(lambda user: user.is_staff)
 def styleguide(request: HttpRequest) -> HttpResponse:
     """Every component in every state, for whoever builds or reviews a page."""
+    if not request.user.is_staff:
+        raise PermissionDenied("The style guide is for staff.")
     return render(request, "site/styleguide.html", samples.context())
