@@ -75,6 +75,7 @@ def test_a_run_fills_in_without_a_reload_and_leads_to_the_comparison(operator, l
     expect(in_graph(page, "first")).to_have_attribute("data-status", "failed")
     expect(in_graph(page, "first").locator(".graph__dots > *")).to_have_count(2)
     expect(state(page, "second")).to_have_text("Running")
+    expect(page.locator('[data-part-of-run="done"]')).to_have_text("1 of 2 done")
     expect(page.locator(".inspector .assertion--failed")).to_contain_text("passed in 1 of the last 2")
     expect(state(page, "second")).to_have_text("Passed")
     expect(page.locator("h1 ~ .badge").first).to_have_text("Completed")
