@@ -86,5 +86,10 @@
     event.preventDefault();
   });
 
+  // At a phone's width the navigation scrolls; where one is should be in sight.
+  const here = document.querySelector(".nav [aria-current]");
+  const nav = here?.closest(".nav");
+  if (here) nav.scrollLeft += here.getBoundingClientRect().right - nav.getBoundingClientRect().right;
+
   window.runsight = Object.assign(window.runsight ?? {}, { toast, icon, connection });
 })();

@@ -153,3 +153,12 @@ def test_the_admin_wears_our_colours(page, live_site, sign_in):
     page.goto(f"{live_site}/admin/")
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(246, 245, 241)"
     assert page.locator("#site-name img").is_visible()
+
+
+def test_a_phone_shows_where_in_the_navigation_a_page_is(page, live_site, sign_in):
+    sign_in(page, User.objects.create_superuser("ada", password="x"))
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.goto(f"{live_site}/evals/")
+    box = page.locator(".nav [aria-current]").bounding_box()
+    assert box["x"] >= 0 and box["x"] + box["width"] <= 390
+    assert page.evaluate("scrollY") == 0
