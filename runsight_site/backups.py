@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sqlite3
 from contextlib import closing
+from itertools import chain, count
 from pathlib import Path
 
 from django.conf import settings
@@ -112,6 +113,8 @@ def _set_aside(target: Path) -> Path:
         mode = "wal"
     if mode != "delete":
         raise BackupError(f"A Runsight is using {target}; stop the server and the workers, then restore.")
-    aside = target.with_name(f"{target.name}.before-restore")
+    first = f"{target.name}.before-restore"
+    names = chain([first], (f"{first}-{number}" for number in count(2)))  # one of an earlier restore stays
+    aside = next(path for path in map(target.with_name, names) if not path.exists())
     target.replace(aside)
     return aside

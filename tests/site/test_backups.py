@@ -96,6 +96,23 @@ def test_copy_is_of_one_moment_while_somebody_writes(tmp_path, monkeypatch):
     assert [path.name for path in tmp_path.glob("*.part")] == []
 
 
+def test_every_restore_keeps_what_it_replaces(tmp_path, monkeypatch):
+    def database_named(name: str) -> Path:
+        path = tmp_path / name
+        with closing(sqlite3.connect(path)) as database, database:
+            database.execute("CREATE TABLE django_migrations (app TEXT, name TEXT)")
+            database.execute("INSERT INTO django_migrations VALUES ('none of ours', ?)", (name,))
+        return path
+
+    monkeypatch.setattr(backups, "database_path", lambda: target)
+    target, copies = database_named("present"), [database_named(f"copy{n}") for n in range(3)]
+    aside = [backups.put_back(copy) for copy in copies]
+    assert [rows_of(path)["django_migrations"][0][1] for path in (*aside, target)] == [
+        "present", "copy0", "copy1", "copy2",
+    ]  # fmt: skip
+    assert aside[0].name == "present.before-restore"
+
+
 @pytest.mark.parametrize("content", [b"", b"not a database at all", None])
 def test_what_is_no_backup_is_not_restored(tmp_path, monkeypatch, content):
     target, bad = tmp_path / "runsight.sqlite3", tmp_path / "bad"
