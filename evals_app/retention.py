@@ -51,17 +51,27 @@ def prunable(before: datetime) -> int:
 
 
 def _candidates(before: datetime) -> QuerySet[Run, UUID]:
-    """Runs that are over, acted on, and nobody's yardstick."""
-    pinned = PinnedBaseline.objects.exclude(run=None).values("run")
+    """Runs that are over, acted on, and nobody's yardstick, and so are all their children."""
     return (
         Run.objects.filter(
             created_at__lt=before, finished_at__lt=before, status__in=TERMINAL, parent_run=None
         )
         .exclude(observed_at=None)
-        .exclude(pk__in=pinned)
+        .exclude(pk__in=_kept())
         .order_by("created_at")
         .values_list("pk", flat=True)
     )
+
+
+def _kept() -> set[UUID]:
+    """Runs somebody compares with, children that were not acted on yet, and every run above them."""
+    pinned = Run.objects.filter(pk__in=PinnedBaseline.objects.exclude(run=None).values("run"))
+    waiting = Run.objects.filter(observed_at=None).exclude(parent_run=None)
+    kept = level = {*pinned.values_list("pk", flat=True), *waiting.values_list("pk", flat=True)}
+    while level:
+        level = set(Run.objects.filter(children__in=level).values_list("pk", flat=True)) - kept
+        kept = kept | level
+    return kept
 
 
 def _oldest(before: datetime) -> list[UUID]:

@@ -2,6 +2,7 @@
 
 from datetime import timedelta
 from io import StringIO
+from itertools import pairwise
 
 import pytest
 from django.core.management import CommandError, call_command
@@ -74,6 +75,20 @@ def test_children_go_with_their_parent_and_not_before(workflow):
     RunNode.objects.filter(run=young).update(child_run=old_child)
     assert retention.prune(timedelta(days=90)).runs == 2
     assert set(Run.objects.values_list("pk", flat=True)) == {young.pk, old_child.pk}
+
+
+@pytest.mark.parametrize("depth", [1, 2])
+def test_tree_of_a_pinned_or_unobserved_child_stays(workflow, depth):
+    trees = [[run_of(100, 10 * tree + level) for level in range(depth + 1)] for tree in range(3)]
+    for tree in trees:
+        for parent, child in pairwise(tree):
+            Run.objects.filter(pk=child.pk).update(parent_run=parent)
+    services.pin_baseline(workflow, run=trees[0][-1])
+    Run.objects.filter(pk=trees[1][-1].pk).update(observed_at=None)
+    assert "1 runs" in pruned("--keep", "90d", "--dry-run")
+    assert retention.prune(timedelta(days=90)).runs == depth + 1
+    assert set(Run.objects.all()) == {*trees[0], *trees[1]}
+    assert PinnedBaseline.objects.get().run == trees[0][-1]
 
 
 def test_idempotency_keys_of_yesterday_go(workflow, admin_user):
