@@ -206,8 +206,8 @@ class RunDriver:
             if self.cancelled.is_set():  # it failed because we stopped it; the fence may still be ours
                 raise LeaseLost(f"Run {self.run.pk} was cancelled or given back.") from None
             self._fail(plan, node, failure)
-        except asyncio.CancelledError:
-            raise LeaseLost(f"Run {self.run.pk} was cancelled.") from None
+        except (asyncio.CancelledError, LeaseLost):
+            raise LeaseLost(f"Run {self.run.pk} was cancelled or taken over.") from None
         except Exception as error:
             log.exception("block broke", node_id=node.node_id)
             self._fail(

@@ -4,11 +4,14 @@ import threading
 import time
 
 import pytest
+from django.db import connection
+from django.db.models import F
 
 from tests.factories import SOUL, finish, make_workflow
 from tests.timing import PROMPTLY
 from tests.workflows.openai_server import OpenAIServer, slow
 from workflows_app import credentials, events, executors, leases, services
+from workflows_app.engine.records import Step
 from workflows_app.models import NodeStatus, Run, RunNode, RunStatus
 
 pytestmark = pytest.mark.storage
@@ -173,13 +176,25 @@ def test_former_owner_that_wakes_up_late_writes_nothing(transactional_db):
     assert not lease.run.events.exists()
 
 
+@pytest.mark.parametrize(
+    "change", [{"fence": F("fence") + 1}, {"status": RunStatus.COMPLETED}], ids=["taken over", "over"]
+)
+def test_former_owner_that_wakes_up_late_starts_no_child(transactional_db, change):
+    make_workflow(CHILD, "child")
+    lease = services.start_held_run(make_workflow(PARENT, "parent"), {"word": "hey"})
+    node = services.start_node(lease, Step(node_id="child", block_id="child", kind="workflow"), "workflow", 1)
+    Run.objects.filter(pk=lease.run.pk).update(**change)
+    with pytest.raises(events.LeaseLost):
+        services.start_child(lease, node, "child", {"word": "hey"})
+    assert Run.objects.get() == lease.run
+    assert not RunNode.objects.exclude(child_run=None).exists()
+
+
 def test_only_one_of_many_claims_a_run(transactional_db):
     run = services.start_run(make_workflow(), {})
     won, barrier = [], threading.Barrier(6)
 
     def compete():
-        from django.db import connection
-
         barrier.wait()
         if leases.claim(run.pk):
             won.append(1)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from django.db import connection, transaction
 from django.db.models import F
 
-from workflows_app import clock
+from workflows_app import clock, events
 from workflows_app.engine.definition import InvalidDocument, SoulDef, WorkflowBlockDef, WorkflowDefinition
 from workflows_app.engine.inputs import check_inputs
 from workflows_app.engine.results import BlockFailure
@@ -109,19 +109,9 @@ def _create_run(
 
 def start_child(parent: Lease, node: RunNode, workflow_slug: str, inputs: Mapping[str, Any]) -> Lease:
     """The child run of a node, owned by whoever owns the parent; a child that was interrupted goes on."""
-    earlier = (
-        Run.objects.filter(
-            parent_nodes__run=parent.run,
-            parent_nodes__node_id=node.node_id,
-            parent_nodes__iteration=node.iteration,
-            parent_nodes__error__type="interrupted",
-        )
-        .select_related("workflow", "version__workflow")
-        .order_by("-created_at")
-        .first()
-    )
     with transaction.atomic():
-        child = earlier or _create_child(parent, workflow_slug, inputs)
+        events.advance(parent.run, fence=parent.fence, count=0)  # nobody resumes what a former owner starts
+        child = _interrupted_child(parent, node) or _create_child(parent, workflow_slug, inputs)
         Run.objects.filter(pk=child.pk).exclude(status__in=TERMINAL).update(
             status=RunStatus.RUNNING,
             owner=parent.run.owner,
@@ -132,6 +122,20 @@ def start_child(parent: Lease, node: RunNode, workflow_slug: str, inputs: Mappin
     child.refresh_from_db()
     node.child_run = child
     return Lease(child, child.fence)
+
+
+def _interrupted_child(parent: Lease, node: RunNode) -> Run | None:
+    return (
+        Run.objects.filter(
+            parent_nodes__run=parent.run,
+            parent_nodes__node_id=node.node_id,
+            parent_nodes__iteration=node.iteration,
+            parent_nodes__error__type="interrupted",
+        )
+        .select_related("workflow", "version__workflow")
+        .order_by("-created_at")
+        .first()
+    )
 
 
 def _create_child(parent: Lease, workflow_slug: str, inputs: Mapping[str, Any]) -> Run:
