@@ -4,7 +4,7 @@ import threading
 import time
 
 import pytest
-from django.db import connection
+from django.db import connection, transaction
 from django.db.models import F
 
 from tests.factories import SOUL, finish, make_workflow
@@ -154,6 +154,31 @@ def test_cancel_reaches_into_a_child_run(executor):
     assert cancelled_promptly(executor, run)
     assert set(Run.objects.values_list("status", flat=True)) == {RunStatus.CANCELLED}
     assert not RunNode.objects.filter(status=NodeStatus.RUNNING).exists()
+
+
+def test_cancel_and_failure_at_once_do_not_wait_for_each_other(transactional_db):
+    lease = services.start_held_run(make_workflow(), {})
+    services.start_node(lease, Step(node_id="shout", block_id="shout", kind="code"), "code", 1)
+    told = []
+
+    def fail():
+        try:
+            services.fail_run(lease, "timeout", "Too slow.")
+        except Exception as error:  # noqa: BLE001 - judged below
+            told.append(error)
+        finally:
+            connection.close()
+
+    failing = threading.Thread(target=fail)
+    with transaction.atomic():
+        Run.objects.select_for_update().get(pk=lease.run.pk)  # as a cancel that has just begun
+        failing.start()
+        time.sleep(0.5)  # now it waits for the run, and must hold nothing that the cancel needs
+        services.cancel_run(lease.run)
+    failing.join(30)
+    assert [type(error) for error in told] == [events.LeaseLost]
+    assert lease.run.nodes.get().status == NodeStatus.CANCELLED
+    assert Run.objects.get().status == RunStatus.CANCELLED
 
 
 def test_cancel_reaches_into_a_provider_call(executor, settings):

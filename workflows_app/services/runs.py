@@ -220,6 +220,7 @@ def _close_nodes(run: Run) -> None:
 @transaction.atomic
 def fail_run(lease: Lease, kind: str, message: str) -> None:
     """End a run that cannot go on, with everything still open in it."""
+    events.advance(lease.run, fence=lease.fence, count=0)  # the run before its nodes, as everywhere
     _close_nodes(lease.run)
     for child in lease.run.children.active():
         cancel_run(child)
