@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import floor, log10
 from typing import Any
 
 from django.utils import timezone
@@ -113,4 +114,4 @@ def _money(level: dict[str, Any]) -> str:
         return f"{level['mean']:,.0f} tokens"
     # Two costs too small for the lists must still differ here.
     mean = level["mean"]
-    return f"${mean:.8f}".rstrip("0") if 0 < mean < 0.001 else formats.cost(mean)
+    return f"${mean:.{2 - floor(log10(mean))}f}".rstrip("0") if 0 < mean < 0.001 else formats.cost(mean)
