@@ -57,13 +57,13 @@ def filled(path: str, site: dict[str, Any]) -> str:
     return path.replace("{run}", site["run"]).replace("{node}", site["node"])
 
 
-@effort(80)
+@effort(40)
 @given(paths(), queries)
 def test_any_address(site: dict[str, Any], admin: Client, path: str, query: list[tuple[str, str]]) -> None:
     answer_of(admin, "GET", filled(path, site), QUERY_STRING=written(query))
 
 
-@effort(40)
+@effort(20)
 @given(
     paths(),
     st.dictionaries(st.sampled_from([*sorted(FIELDS), "action", "_selected_action"]), posted, max_size=4),

@@ -87,7 +87,7 @@ def path_of(route: str, run: str) -> str:
     return "/" + route.replace("<slug:slug>", "invoices").replace("<uuid:pk>", found)
 
 
-@effort(120)
+@effort(80)
 @given(calls(), HEADERS, TYPES, st.booleans())
 def test_any_body(
     site: dict[str, Any], call: tuple[str, str, bytes], headers: dict[str, str], kind: str, is_current: bool

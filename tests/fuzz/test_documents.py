@@ -49,19 +49,19 @@ def use(definition: WorkflowDefinition) -> None:
     read_inputs(definition, {})
 
 
-@effort(60)
+@effort(30)
 @given(st.sampled_from(TREES).flatmap(lambda tree: broken(tree, deepest=90)))
 def test_broken_structure(tree: Any) -> None:
     judge(yaml.dump(tree, Dumper=Plain, sort_keys=False, allow_unicode=True))
 
 
-@effort(60)
+@effort(30)
 @given(st.sampled_from(TEXTS).flatmap(broken_text))
 def test_broken_text(text: str) -> None:
     judge(text)
 
 
-@effort(30)
+@effort(20)
 @given(st.sampled_from(TEXTS), st.data())
 def test_broken_bytes(text: str, data: st.DataObject) -> None:
     raw = bytearray(text.encode())

@@ -88,19 +88,19 @@ def look_at(doors: tuple[Any, Any], run: Run) -> None:
         assert answer_of(browser, "GET", path).status_code == 200
 
 
-@effort(40)
+@effort(20)
 @given(broken(REPORT), HEADERS)
 def test_broken_report(doors: tuple[Any, Any], body: Any, key: str | None) -> None:
     deliver(doors, json.dumps(body).encode(), key)
 
 
-@effort(25)
+@effort(15)
 @given(RAW | st.binary(max_size=30))
 def test_broken_body(doors: tuple[Any, Any], body: bytes) -> None:
     deliver(doors, body)
 
 
-@effort(15)
+@effort(5)
 @given(values, values, st.sampled_from(["completed", "failed", "cancelled"]))
 def test_any_output(doors: tuple[Any, Any], output: Any, inputs: Any, status: str) -> None:
     nodes = [

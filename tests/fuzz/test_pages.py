@@ -147,13 +147,13 @@ def ask(site: dict[str, Any], door: str, request: tuple[str, list[tuple[str, str
     return answer_of(site[door], "GET", filled(path, site), QUERY_STRING=written(query))
 
 
-@effort(150)
+@effort(80)
 @given(requests_of([route for route, row in PAGES.items() if "GET" in row and route != "styleguide/"]))
 def test_any_address(site: dict[str, Any], request_: Any) -> None:
     ask(site, "pages", request_)
 
 
-@effort(120)
+@effort(60)
 @given(requests_of([route for route, row in API.items() if "GET" in row and "schema" not in route]))
 def test_any_call(site: dict[str, Any], request_: Any) -> None:
     response = ask(site, "api", request_)
@@ -169,7 +169,7 @@ posted = (
 )
 
 
-@effort(80)
+@effort(40)
 @given(
     paths(FORMS),
     st.dictionaries(st.sampled_from(sorted(FIELDS)) | keys, posted, max_size=4),
