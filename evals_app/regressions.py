@@ -26,6 +26,13 @@ def apply(run: Run, row: BlockStatistics, observation: Observation, change: Chan
         _open(run, row, observation, change)
 
 
+def resolve_removed(run: Run) -> None:
+    """Resolve what was open about blocks that the run's version no longer has: nothing will be heard of them."""
+    gone = Regression.objects.unresolved().filter(workflow_id=run.workflow_id)
+    gone = gone.exclude(node_id__in=run.version.definition.blocks)
+    gone.update(state=RegressionState.RESOLVED, resolved_at=clock.now())
+
+
 def _open(run: Run, row: BlockStatistics, observation: Observation, change: Change) -> None:
     began = Observation.objects.filter(
         workflow_id=row.workflow_id, node_id=row.node_id, number=change.since_number

@@ -139,19 +139,32 @@ def eval_event(node: RunNode, fields: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-@transaction.atomic
 def _write_evaluation(node: RunNode, fields: dict[str, Any], *, has_assertions: bool) -> bool:
-    for name, value in fields.items():
-        setattr(node, name, value)
-    node.evaluated_at = clock.now()
-    if not rows.update(node, (*fields, "evaluated_at"), only_if_null="evaluated_at"):
-        node.refresh_from_db(fields=[*fields, "evaluated_at"])
+    fields = {**fields, "evaluated_at": clock.now()}
+    before = {name: getattr(node, name) for name in fields}
+    try:
+        return _write_at_once(node, fields, has_assertions=has_assertions)
+    except BaseException:
+        _set(node, before)  # rolled back: whoever holds the node must not take it for evaluated
+        raise
+
+
+@transaction.atomic
+def _write_at_once(node: RunNode, fields: dict[str, Any], *, has_assertions: bool) -> bool:
+    _set(node, fields)
+    if not rows.update(node, fields, only_if_null="evaluated_at"):
+        node.refresh_from_db(fields=list(fields))
         return False
     if has_assertions:
         seq = events.advance(node.run, add=tally(fields["eval_results"]))
         events.append(node.run, seq, EventName.NODE_EVAL_COMPLETE, **eval_event(node, fields))
         _refresh_terminal_run(node.run)
     return True
+
+
+def _set(node: RunNode, fields: dict[str, Any]) -> None:
+    for name, value in fields.items():
+        setattr(node, name, value)
 
 
 def _refresh_terminal_run(run: Run) -> None:
@@ -199,6 +212,7 @@ def observe(run: Run, finished: Iterable[RunNode]) -> bool:
         return False
     settings = statistics.evidence_settings(run.version.definition.evidence)
     blocks = lock_statistics(run.workflow, nodes)
+    is_new_version = any(_version_seen(row) != run.version.number for row in blocks.values())
     observations = []
     # In key order: two runs that end together never wait for each other in a ring.
     for node_id, row in blocks.items():
@@ -211,7 +225,15 @@ def observe(run: Run, finished: Iterable[RunNode]) -> bool:
             regressions.apply(run, row, observation, change)
     if any(changes for _, _, changes in observations):
         run.refresh_from_db(fields=["regression_count", "last_seq"])
+    if is_new_version:
+        regressions.resolve_removed(run)
     return True
+
+
+def _version_seen(row: BlockStatistics) -> int | None:
+    """The workflow version of the last run that a block's statistics know."""
+    version = row.state.get("version")
+    return version[0] if version else None
 
 
 def last_rounds(nodes: Iterable[RunNode]) -> dict[str, RunNode]:

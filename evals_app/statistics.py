@@ -79,12 +79,22 @@ def _add_to_slices(slices: Mapping[str, Any], observation: Observation) -> dict[
         _add(added, "soul_version", observation.soul_version, observation, observation.passed)
     for key, passed in observation.assertions.items():
         _add(added, "assertion", key, observation, passed)
-    return added
+    return {kind: _newest(rows, observation.number) for kind, rows in added.items()}
+
+
+def _newest(rows: dict[str, Any], number: int) -> dict[str, Any]:
+    """The slices kept: all of this observation, and the last touched of the others. Databases do not keep an order."""
+    spare = len(rows) - KEPT_SLICES
+    if spare <= 0:
+        return rows
+    old = sorted((row["last"], key) for key, row in rows.items() if row["last"] != number)
+    dropped = {key for _, key in old[:spare]}
+    return {key: row for key, row in rows.items() if key not in dropped}
 
 
 def _add(slices: dict[str, Any], kind: str, key: str, observation: Observation, passed: bool | None) -> None:
     rows = slices.setdefault(kind, {})
-    row = dict(rows.pop(key, None) or {"count": 0, "graded": 0, "passed": 0, "first": observation.number})
+    row = dict(rows.get(key) or {"count": 0, "graded": 0, "passed": 0, "first": observation.number})
     row["count"] += 1
     row["last"] = observation.number
     if passed is not None:
@@ -100,9 +110,7 @@ def _add(slices: dict[str, Any], kind: str, key: str, observation: Observation, 
         for name, value in values.items():
             if value is not None:
                 row[name] = _welford(row.get(name), value)
-    rows[key] = row  # last touched, last in order: the oldest is dropped first
-    while len(rows) > KEPT_SLICES:
-        del rows[next(iter(rows))]
+    rows[key] = row
 
 
 def _welford(before: list[float] | None, value: float) -> list[float]:

@@ -26,7 +26,7 @@ from evals_app.evidence.series import Opened, Series
 BARS: dict[Sensitivity, float] = {"low": 12.75, "normal": 9.75, "high": 7.75}
 TESTS = 9
 SMALLEST_CHANGE = {"score": 0.01, "cost": 0.05, "latency": 0.15, "tokens": 0.05}
-FORGET_AFTER = 20  # runs after which an assertion that is no longer checked is dropped
+FORGET_AFTER = 20  # runs after which what is no longer checked or measured is dropped
 MOST_ASSERTIONS = 200
 VERSIONS_KEPT = 8
 FORMAT = 1
@@ -162,13 +162,19 @@ class BlockEvidence:
         return min(near, key=lambda change: abs(change.number - opened.since), default=None)
 
     def _forget_unseen(self) -> None:
-        for key in [key for key, each in self.assertions.items() if self.number - each.seen >= FORGET_AFTER]:
+        for key in [key for key, each in self.assertions.items() if self._is_unseen(each)]:
             del self.assertions[key]
+        for name, each in self.metrics.items():
+            if each.count and self._is_unseen(each):
+                self.metrics[name] = _new_metric(name)
+
+    def _is_unseen(self, series: Series) -> bool:
+        return self.number - series.seen >= FORGET_AFTER
 
     def _tokens_stand_in(self) -> bool:
         """Tokens speak for the cost while the cost is not known."""
         cost = self.metrics["cost"]
-        return cost.count < self.settings.min_runs or self.number - cost.seen >= FORGET_AFTER
+        return cost.count < self.settings.min_runs or self._is_unseen(cost)
 
     def _members(self, kind: RegressionKind) -> dict[str, Series]:
         if kind == "assertion_regression":

@@ -1,12 +1,14 @@
 """From a finished block to its verdict, its delta, and the observation it leaves."""
 
 import pytest
+from django.db import OperationalError
 
 from evals_app import services as evals
+from evals_app.ingest import ingest
 from evals_app.models import BlockStatistics, Observation
 from evals_app.observers import EvalObserver
 from tests.factories import make_workflow, run_now
-from workflows_app import executors, services
+from workflows_app import events, executors, services
 from workflows_app.models import Environment, EventName, Run, RunNode, Source
 from workflows_app.signals import block_completed, run_finished
 
@@ -170,3 +172,37 @@ def test_saving_the_same_text_makes_no_new_version(parrot):
     again = services.save_version("parrot", PARROT)
     assert again.number == 1
     assert services.save_version("parrot", PARROT + "\n").number == 2
+
+
+def test_evaluation_that_was_rolled_back_is_not_taken_for_one(parrot, monkeypatch):
+    append, refusals = events.append, iter([True])
+
+    def refuse_once(run, seq, event, **data):
+        if event == EventName.NODE_EVAL_COMPLETE and next(refusals, False):
+            raise OperationalError("the disk is full")
+        return append(run, seq, event, **data)
+
+    monkeypatch.setattr(events, "append", refuse_once)
+    run = services.start_run(parrot, {"text": "yes"})
+    executors.service().execute(run.pk)
+    assert not run.nodes.filter(node_id="bare").exists()  # given back instead
+    executors.service().execute(run.pk)
+    told = list(run.events.values_list("event", "data__node_id"))
+    assert told.index(("node_eval_complete", "say")) < told.index(("node_started", "bare"))
+    assert Observation.objects.get(run=run, node_id="say").score == 1.0
+
+
+def test_statistics_of_more_versions_and_assertions_than_are_kept_equal_a_rebuild(transactional_db):
+    many = "".join(f"      - {{type: contains, value: 'a{n}'}}\n" for n in range(70))
+    workflow = make_workflow(
+        PARROT.replace("      - {type: word-count, value: {max: 3}, weight: 3}\n", many), "many"
+    )
+    for number in range(75):
+        nodes = [{"node_id": "say", "output": "a1", "soul_version": f"v{number * 11 % 70}"}]
+        ingest({"workflow": "many", "external_id": str(number), "status": "completed", "nodes": nodes})
+    row = BlockStatistics.objects.get(node_id="say")
+    assert len(row.slices["soul_version"]) == 60
+    assert {one["count"] for one in row.slices["assertion"].values()} == {75}
+    assert len(row.slices["assertion"]) == 71
+    evals.rebuild_statistics(workflow)
+    assert BlockStatistics.objects.get(node_id="say").slices == row.slices

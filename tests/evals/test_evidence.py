@@ -322,3 +322,17 @@ def test_the_baseline_is_over_the_last_hundred_runs() -> None:
     assert (passes.count, passes.mean) == (100, 0.9)
     assert passes.low == pytest.approx(0.826, abs=0.001)
     assert passes.high == pytest.approx(0.945, abs=0.001)
+
+
+def test_what_is_no_longer_measured_is_no_longer_worse() -> None:
+    evidence = BlockEvidence()
+    feed(evidence, block_runs(seed=3, count=100, pass_rate=1.0))
+    worse = feed(evidence, block_runs(seed=4, count=40, pass_rate=0.3, start=101))
+    assert "quality_drop" in opened(worse)
+    bare = [
+        replace(run, score=None, passed=None, assertions={})
+        for run in block_runs(seed=5, count=25, start=141)
+    ]
+    closed = [change.regression_kind for change in feed(evidence, bare) if change.kind == "closed"]
+    assert {"quality_drop", "assertion_regression"} <= set(closed)
+    assert evidence.verdicts()["overall"].state != "worse"

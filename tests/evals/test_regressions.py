@@ -7,8 +7,8 @@ import pytest
 from evals_app import regressions, services
 from evals_app.evidence import Change, Level
 from evals_app.models import BlockStatistics, Observation, Regression
-from tests.factories import make_workflow, run_now
-from workflows_app.models import EventName
+from tests.factories import ONE_CODE_BLOCK, make_workflow, run_now
+from workflows_app.models import EventName, Workflow
 
 OPENED = Change(
     kind="opened",
@@ -58,3 +58,13 @@ def test_regression_resolved_too_early_is_told_again_once_its_evidence_has_doubl
     tell(kind="strengthened", evidence=21.0)
     assert Regression.objects.unresolved().get().evidence == 21.0
     assert Regression.objects.count() == 2
+
+
+def test_regression_of_a_block_that_is_no_more_is_resolved_by_the_next_version(tell):
+    tell()
+    workflow = Workflow.objects.get()
+    run_now(workflow)
+    assert Regression.objects.unresolved().exists()
+    make_workflow(ONE_CODE_BLOCK.replace("  shout:", "  cry:"))
+    run_now(Workflow.objects.get())
+    assert not Regression.objects.unresolved().exists()
