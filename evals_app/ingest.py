@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -42,6 +43,8 @@ if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractBaseUser
 
 MOST_NODES = 1_000
+# A thousand nodes take a second; only patterns that run into their own limit get here.
+GRADING_SECONDS = 30.0
 # Clocks differ; a run from tomorrow is a mistake.
 FUTURE_ALLOWED = timedelta(minutes=10)
 
@@ -62,26 +65,41 @@ def ingest(
 
     The same `external_id` again gives the same run, also when both come at once. Eval cases come in here, too.
     """
-    report = storable(dict(report))
-    version = _version_of(report)
-    earlier = _earlier(version.workflow, report["external_id"])
-    if earlier is not None:
-        return _as_it_was(earlier)
-    faults = list(faults_of(report, version.definition))
-    if faults:
-        raise InvalidDocument(faults)
-    run = _run(report, version, user, source)
-    nodes = _nodes(report["nodes"], run)
-    _grade(nodes, run)
-    _sum_up(run, nodes)
-    try:
-        _write(run, nodes)
-    except IntegrityError:
-        earlier = _earlier(version.workflow, report["external_id"])
-        if earlier is None:
-            raise
-        return _as_it_was(earlier)
-    return Ingested(run, nodes, True)
+    return Report(report, user, source=source).store()
+
+
+class Report:
+    """A report that was checked and graded, which may take a while, and is not stored yet."""
+
+    def __init__(
+        self, report: Mapping[str, Any], user: AbstractBaseUser | None = None, *, source: str = Source.INGEST
+    ) -> None:
+        report = storable(dict(report))
+        self.external_id: str = report["external_id"]
+        self.version = _version_of(report)
+        self.earlier = _earlier(self.version.workflow, self.external_id)
+        if self.earlier is not None:
+            return
+        faults = list(faults_of(report, self.version.definition))
+        if faults:
+            raise InvalidDocument(faults)
+        self.run = _run(report, self.version, user, source)
+        self.nodes = _nodes(report["nodes"], self.run)
+        _grade(self.nodes, self.run)
+        _sum_up(self.run, self.nodes)
+
+    def store(self) -> Ingested:
+        """Write it, or find that it was there already."""
+        if self.earlier is not None:
+            return _as_it_was(self.earlier)
+        try:
+            _write(self.run, self.nodes)
+        except IntegrityError:
+            earlier = _earlier(self.version.workflow, self.external_id)
+            if earlier is None:
+                raise
+            return _as_it_was(earlier)
+        return Ingested(self.run, self.nodes, True)
 
 
 def _as_it_was(run: Run) -> Ingested:
@@ -282,7 +300,11 @@ def _grade(nodes: list[RunNode], run: Run) -> None:
         name: pinned or found for name, pinned, found in blocks.values_list("node_id", "pinned", "baseline")
     }
     moment = clock.now()
-    for node in nodes:
+    deadline = time.monotonic() + GRADING_SECONDS
+    for index, node in enumerate(nodes):
+        if time.monotonic() > deadline:
+            message = f"evaluating the nodes before this one took {GRADING_SECONDS:.0f} seconds; send fewer in one call."
+            raise InvalidDocument([Fault(f"nodes[{index}]", None, message)])
         if node.status == NodeStatus.COMPLETED:
             fields = services.grade(node, plan_for(run.version, node.node_id))
             measured = Measured.of(node, fields["eval_score"])

@@ -19,15 +19,17 @@ app.conf.update(
     broker_url=settings.CELERY_BROKER_URL or "memory://",
     broker_connection_retry_on_startup=True,
     broker_connection_max_retries=None,
+    broker_connection_timeout=4,
     # Starting a run must not wait long for a broker that is away: the sweep finds the row.
     broker_transport_options={
         "visibility_timeout": UNACKNOWLEDGED_SECONDS,
         "socket_connect_timeout": 4,
+        "socket_timeout": 4,  # a worker's own wait for messages is one second
         "socket_keepalive": True,
         "health_check_interval": 10,
     }
     if _is_redis
-    else {},
+    else {"write_timeout": 4},
     task_publish_retry_policy={"max_retries": 2, "interval_start": 0, "interval_step": 0.2},
     task_default_queue=settings.RUNSIGHT_QUEUE,
     # RabbitMQ closes the channel of a consumer that keeps a message for longer than this (30 minutes by default).

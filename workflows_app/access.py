@@ -166,13 +166,18 @@ def make_token(
     return token, key
 
 
+def usable_token(key: str) -> ApiToken | None:
+    """The token with this key, unless it is revoked, expired or its user switched off."""
+    token = ApiToken.objects.select_related("user").filter(digest=_digest(key), revoked_at=None).first()
+    if token is None or not token.user.is_active:
+        return None
+    return None if token.expires_at and token.expires_at <= timezone.now() else token
+
+
 def token_for(key: str) -> ApiToken | None:
     """The usable token with this key; notes its use."""
-    token = ApiToken.objects.select_related("user").filter(digest=_digest(key), revoked_at=None).first()
-    now = timezone.now()
-    if token is None or not token.user.is_active or (token.expires_at and token.expires_at <= now):
-        return None
-    if token.last_used_at is None or now - token.last_used_at > USE_NOTED_EVERY:
+    token, now = usable_token(key), timezone.now()
+    if token is not None and (token.last_used_at is None or now - token.last_used_at > USE_NOTED_EVERY):
         ApiToken.objects.filter(pk=token.pk).update(last_used_at=now)
     return token
 

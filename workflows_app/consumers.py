@@ -168,7 +168,7 @@ class LiveConsumer(AsyncWebsocketConsumer):
         token = None
         if header is not None:
             scheme, _, key = header.partition(" ")
-            token = access.token_for(key.strip()) if scheme.lower() == "token" else None
+            token = access.usable_token(key.strip()) if scheme.lower() == "token" else None
             user = token.user if token else None
         else:
             cookies = parse_cookie(self.headers.get(b"cookie", ""))
@@ -211,8 +211,11 @@ class RunConsumer(LiveConsumer):
         self.feed = self.run_feed
         if self.run_feed is None:
             raise Refused(NOT_FOUND)
-        if self.seen > self.run_feed.last_seq:
-            raise Refused(NOT_UNDERSTOOD, f"after={after} is beyond the last, {self.run_feed.last_seq}")
+        if self.seen > self.run_feed.last_seq:  # the feed may be behind the rows for a moment
+            newest = await read(live_reads.newest_number, self.run_feed.run_id)
+            if self.seen > newest:
+                raise Refused(NOT_UNDERSTOOD, f"after={after} is beyond the last, {newest}")
+            self.run_feed.catch_up(newest)
 
     async def follow(self) -> None:
         feed = self.run_feed

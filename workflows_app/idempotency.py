@@ -18,10 +18,16 @@ HEADER = "Idempotency-Key"
 LONGEST_KEY = 200
 
 
-def once(request: Request, make: Callable[[], Run]) -> tuple[Run, bool]:
-    """The run that `make` made, and whether it was now; the key is written in the run's own transaction."""
+def once(
+    request: Request, make: Callable[[], Run], prepare: Callable[[], Any] = lambda: None
+) -> tuple[Run, bool]:
+    """The run that `make` made, and whether it was now; the key is written in the run's own transaction.
+
+    `prepare` comes before that transaction, unless the call is a repeat: nobody waits for what takes long.
+    """
     key = request.headers.get(HEADER)
     if key is None:
+        prepare()
         return make(), True
     if not 1 <= len(key) <= LONGEST_KEY or not key.isprintable():
         raise Invalid(f"{HEADER}: use 1 to {LONGEST_KEY} printable characters.")
@@ -34,6 +40,7 @@ def once(request: Request, make: Callable[[], Run]) -> tuple[Run, bool]:
     earlier = _earlier(row)
     if earlier is not None:
         return earlier, False
+    prepare()
     try:
         with transaction.atomic():
             row.run = make()

@@ -39,6 +39,12 @@ def run_head(run_id: UUID) -> tuple[str, int] | None:
     return Run.objects.filter(pk=run_id).values_list("workflow__slug", "last_seq").first()
 
 
+def newest_number(run_id: UUID) -> int:
+    """The newest number of a run; 0 if there is no such run."""
+    head = run_head(run_id)
+    return head[1] if head else 0
+
+
 def frames_after(run_id: UUID, slug: str, after: int) -> list[tuple[int, str]]:
     """The next events as numbered frames, at most a batch."""
     rows = RunEvent.objects.filter(run_id=run_id, seq__gt=after).order_by("seq")[:BATCH]

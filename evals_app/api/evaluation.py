@@ -12,7 +12,7 @@ from rest_framework.response import Response
 
 from evals_app.assertions import AssertionContext, assertion_types, run_assertions_sync, validate_assertions
 from evals_app.backtest import backtest
-from evals_app.ingest import Ingested, further_faults, ingest
+from evals_app.ingest import Ingested, Report, further_faults
 from evals_app.serializers.evaluation import (
     AssertionTypeSerializer,
     BacktestRequestSerializer,
@@ -122,13 +122,14 @@ class Ingest(ApiView):
         if not checked.is_valid():
             raise InvalidDocument(faults_in(checked.errors) + further_faults(given))
         sent = checked.validated_data
+        reports: list[Report] = []
         made: list[Ingested] = []
 
         def make() -> Run:
-            made.append(ingest(sent, self.caller))
+            made.append(reports[0].store())
             return made[0].run
 
-        run, is_first_call = once(request, make)
+        run, is_first_call = once(request, make, prepare=lambda: reports.append(Report(sent, self.caller)))
         is_new = is_first_call and made[0].is_new
         nodes = node_evals(n for n in made[0].nodes if n.evaluated_at) if is_new else _evaluated(run)
         status = (

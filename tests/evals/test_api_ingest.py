@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 from django.db import connection
 
+from evals_app import ingest as ingesting
+from evals_app import services
 from evals_app.models import BlockStatistics, Observation
 from tests.callers import caller
 from tests.factories import make_workflow
@@ -170,3 +172,24 @@ def test_secrets_and_texts_no_table_takes_are_made_harmless(operator: Any) -> No
     assert key not in stored
     assert "\0" not in stored
     assert key not in str(list(RunEvent.objects.values_list("data", flat=True)))
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("headers", [{}, {"Idempotency-Key": "slow"}])
+def test_nodes_are_graded_before_the_transaction_and_not_for_ever(
+    headers: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_workflow(YAML, "invoices")
+    within: list[bool] = []
+    grade = services.grade
+    monkeypatch.setattr(
+        services, "grade", lambda *args: (within.append(connection.in_atomic_block), grade(*args))[1]
+    )
+    client = caller("operator")
+    assert client.post("/api/runs/ingest/", report(), headers=headers).status_code == 201
+    assert within and not any(within)
+    monkeypatch.setattr(ingesting, "GRADING_SECONDS", 0.0)
+    response = client.post("/api/runs/ingest/", report(external_id="j2"))
+    assert (response.status_code, response.json()["error"]["details"][0]["path"]) == (400, "nodes[0]")
+    assert "send fewer in one call" in response.json()["error"]["details"][0]["message"]
+    assert Run.objects.count() == 1

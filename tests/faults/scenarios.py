@@ -122,12 +122,14 @@ def web_killed(lab: Lab) -> dict[str, Any]:
     site = lab.started(web(lab.home, port)).wait_ready()
     runs = lab.start_runs(2)
     viewer = Viewer(port, str(runs[0].pk), token())
-    waits = []
+    waits, done = [], 0
     for _ in range(lab.size):
         if not Run.objects.active().exists():
             lab.start_runs(1)
-        lab.wait_under_way([run for run in lab.runs if not run.is_terminal], blocks=0)
+        # One more block each time: a run that dies six times without one is given up, as it should be.
+        wait_until(lambda before=done: _blocks_done() > before, "a block has finished")
         time.sleep(lab.chance.uniform(0, 0.6))
+        done = _blocks_done()
         site.kill()
         begun = time.monotonic()
         site = lab.started(web(lab.home, port)).wait_ready()
@@ -138,6 +140,10 @@ def web_killed(lab: Lab) -> dict[str, Any]:
     viewer.stop()
     return {"kills": lab.size, "recovery_s": waits, "viewer_lost": sorted(set(history) ^ set(viewer.seqs)),
             "viewer_doubled": len(viewer.seqs) - len(set(viewer.seqs)), "reconnects": viewer.connects - 1}  # fmt: skip
+
+
+def _blocks_done() -> int:
+    return sum(Run.objects.values_list("nodes_done", flat=True))
 
 
 @scenario

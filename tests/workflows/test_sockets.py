@@ -6,14 +6,15 @@ from uuid import uuid4
 
 import pytest
 from django.contrib.auth.models import User
+from django.db import transaction
 from django.test import Client
 from websockets.exceptions import InvalidStatus
 
 from tests.callers import user_in
 from tests.factories import finish, make_workflow
 from tests.workflows.sockets import finished_run, happen, session_of, token_of, viewing
-from workflows_app import consumers, events, feeds, outbox, services
-from workflows_app.models import ApiToken
+from workflows_app import consumers, events, feeds, outbox, row_watch, services
+from workflows_app.models import ApiToken, RunEvent
 
 
 def test_two_viewers_see_a_whole_run_while_it_happens(live_site: str) -> None:
@@ -184,6 +185,27 @@ def test_what_does_not_exist_is_said(live_site: str, path: str, capsys: pytest.C
     with viewing(live_site, path.format(missing=uuid4())) as viewer:
         assert viewer.end() == (4404, "there is no such thing")
     assert "Traceback" not in capsys.readouterr().err
+
+
+def test_cursor_is_compared_with_the_rows_not_with_what_viewers_have_heard(
+    live_site: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(row_watch, "SQLITE_SECONDS", 30.0)
+    run = finished_run()
+    with viewing(live_site, f"runs/{run.pk}/") as other:
+        other.until_seq(run.last_seq)
+        with transaction.atomic():  # by a process that tells nobody
+            seq = events.advance(run)
+            RunEvent.objects.create(run=run, seq=seq, event="node_started", data={"node_id": "b"})
+        with viewing(live_site, f"runs/{run.pk}/?after={seq}") as viewer:
+            assert viewer.until_seq(happen(run)) == [seq + 1]
+
+
+def test_watching_writes_nothing(live_site: str) -> None:
+    run = finished_run()
+    with viewing(live_site, f"runs/{run.pk}/", token_of(user_in("viewer"))) as viewer:
+        viewer.until_seq(run.last_seq)
+    assert ApiToken.objects.get().last_used_at is None
 
 
 @pytest.mark.parametrize("after", ["-1", "x", "", "1.5", "9" * 13, "²", "999"])

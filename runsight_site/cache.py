@@ -1,0 +1,40 @@
+"""Redis as a cache: what it does not answer is not known, and nobody waits for it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import structlog
+from django.core.cache.backends.redis import RedisCache
+from redis.exceptions import RedisError
+
+from workflows_app.seldom import Seldom
+
+AWAY_SECONDS = 5.0
+log = structlog.get_logger("runsight.cache")
+
+
+class ForgivingRedisCache(RedisCache):
+    """Keeps figures and counts calls; a page or an API call must not fail because that is away."""
+
+    _seldom = Seldom()
+    _asked_again_at = 0.0  # every thread has a cache of its own; what they know of Redis they share
+
+    def get(self, key: Any, default: Any = None, version: int | None = None) -> Any:
+        return self._try(lambda: super(ForgivingRedisCache, self).get(key, default, version), default)
+
+    def set(self, key: Any, value: Any, *args: Any, **kwargs: Any) -> None:
+        self._try(lambda: super(ForgivingRedisCache, self).set(key, value, *args, **kwargs), None)
+
+    def _try(self, ask: Callable[[], Any], otherwise: Any) -> Any:
+        if time.monotonic() < ForgivingRedisCache._asked_again_at:
+            return otherwise
+        try:
+            return ask()
+        except (RedisError, OSError) as error:
+            ForgivingRedisCache._asked_again_at = time.monotonic() + AWAY_SECONDS
+            if (left_out := self._seldom.turn()) is not None:
+                log.warning("the cache does not answer", error=str(error), not_logged=left_out)
+            return otherwise
