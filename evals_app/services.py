@@ -168,8 +168,11 @@ def _set(node: RunNode, fields: dict[str, Any]) -> None:
 
 
 def _refresh_terminal_run(run: Run) -> None:
-    """A node graded after its run ended (its process had died) still counts in the run's verdict."""
-    if run.status in TERMINAL:
+    """A node graded after its run ended (cancelled meanwhile, or its process died) counts in the run's verdict.
+
+    The row is locked by now and knows; the run in memory may not.
+    """
+    if Run.objects.filter(pk=run.pk, status__in=TERMINAL).exists():
         score, passed = verdict_of(run)
         Run.objects.filter(pk=run.pk).update(eval_score=score, eval_passed=passed)
 

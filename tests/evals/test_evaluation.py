@@ -9,7 +9,7 @@ from evals_app.models import BlockStatistics, Observation
 from evals_app.observers import EvalObserver
 from tests.factories import make_workflow, run_now
 from workflows_app import events, executors, services
-from workflows_app.models import Environment, EventName, Run, RunNode, Source
+from workflows_app.models import Environment, EventName, Run, RunNode, RunStatus, Source
 from workflows_app.signals import block_completed, run_finished
 
 pytestmark = pytest.mark.storage
@@ -93,6 +93,22 @@ def test_node_left_unevaluated_by_a_dead_process_is_found_from_the_rows(parrot):
     executors.announce_unfinished()
     node.refresh_from_db()
     assert (node.eval_passed, node.eval_score) == (True, 1.0)
+
+
+def test_verdict_of_a_run_cancelled_while_a_node_was_graded_counts_that_node(parrot, monkeypatch):
+    graded = evals.grade
+
+    def grade_slowly(node, plan):
+        if node.node_id == "say":
+            services.cancel_run(Run.objects.get(pk=node.run_id))
+        return graded(node, plan)
+
+    monkeypatch.setattr(evals, "grade", grade_slowly)
+    run = say(parrot, "no")
+    assert run.status == RunStatus.CANCELLED
+    assert run.nodes.get(node_id="say").eval_passed is False
+    assert (run.eval_score, run.eval_passed) == (0.75, False)
+    assert not Observation.objects.exists()
 
 
 def test_run_whose_end_nobody_acted_on_is_found_from_the_rows(parrot, monkeypatch):
