@@ -37,7 +37,7 @@ run: $(RUN_STAMP) ## serve the app with demo data on http://127.0.0.1:8000 (HOST
 
 test: $(DEV_STAMP) ## run the tests in parallel, and those of storage on PostgreSQL too (ARGS)
 	@$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal $(ARGS)
-	@test -n "$(ARGS)" || RUNSIGHT_TEST_DATABASE=postgres $(BIN)/python -m pytest -n $(WORKERS) -m storage
+	@test -n "$(ARGS)" || RUNSIGHT_TEST_DATABASE=postgres $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m storage
 
 lint: $(DEV_STAMP) ## ruff and strict mypy
 	@$(BIN)/ruff check .

@@ -19,7 +19,7 @@ from tests.factories import make_workflow
 from workflows_app.api.workflows import EXAMPLE_YAML
 from workflows_app.models import IdempotencyKey, Run, Workflow
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.storage]
 START = "/api/workflows/analysis/runs/"
 
 
