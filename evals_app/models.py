@@ -222,6 +222,7 @@ class EvalSuiteRun(models.Model):
         settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.SET_NULL, related_name="+"
     )
     started_at = models.DateTimeField(default=timezone.now)
+    begun_at = models.DateTimeField(null=True, help_text="When a process took it; no other may then.")
     alive_at = models.DateTimeField(default=timezone.now, help_text="When it was last heard of.")
     finished_at = models.DateTimeField(null=True)
 

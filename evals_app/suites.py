@@ -26,6 +26,7 @@ from uuid import UUID
 import structlog
 from django.conf import settings
 from django.db import connection, transaction
+from django.db.models import Q
 
 from evals_app.cases import (
     CaseChange,
@@ -53,7 +54,9 @@ if TYPE_CHECKING:
 
 log = structlog.get_logger("runsight.suites")
 
-SILENT_FOR = timedelta(hours=1)  # after which a suite run is taken to have died with its process
+SILENT_FOR = timedelta(hours=1)  # after which a suite run is taken to have died, or never to begin
+BEAT_SECONDS = 60.0  # how often whoever executes a suite run says that it is alive
+MISSED_BEATS = timedelta(minutes=10)  # after which one that has begun is taken to have died
 MARKS_SHOWN = 30
 
 
@@ -81,7 +84,7 @@ def start_suite(
     with transaction.atomic():
         suite_run = begin(workflow, user, origin=origin)
         audit(user, "eval.start", workflow.slug, suite_run=str(suite_run.pk))
-        transaction.on_commit(lambda: _send_off(suite_run.pk))
+        transaction.on_commit(lambda: _send_off(suite_run.pk), robust=True)
     return suite_run
 
 
@@ -119,31 +122,28 @@ def _send_off(suite_run_id: UUID) -> None:
 
     def work() -> None:
         try:
-            execute_suite(_suite_run(suite_run_id))
+            execute_suite_by_id(suite_run_id)
         finally:
             connection.close()
 
     threading.Thread(target=work, name="eval-suite", daemon=True).start()
 
 
-def _suite_run(suite_run_id: UUID | str) -> EvalSuiteRun:
+def execute_suite_by_id(suite_run_id: UUID | str) -> None:
+    """The door of threads and Celery tasks: a message that comes again finds the suite run taken."""
     rows = EvalSuiteRun.objects.select_related("workflow", "version__workflow", "started_by")
-    return rows.get(pk=suite_run_id)
-
-
-def execute_suite_by_id(suite_run_id: str) -> None:
-    """The door of the Celery task: a redelivered message finds the suite run finished."""
-    suite_run = _suite_run(suite_run_id)
-    if suite_run.finished_at is None:
-        execute_suite(suite_run)
+    execute_suite(rows.get(pk=suite_run_id))
 
 
 def execute_suite(
     suite_run: EvalSuiteRun, evaluation: Evaluation | None = None, on_case: OnCase | None = None
 ) -> SuiteResult | None:
-    """Run a suite to its verdict; if the evaluation itself breaks, that is the verdict."""
-    suite_run.results.all().delete()  # what a process that died left behind
-    suite_run.cases_done = suite_run.cases_passed = 0
+    """Run a suite to its verdict; if the evaluation itself breaks, that is the verdict. None without one.
+
+    Acts once: whoever comes second finds it taken, and what died is closed instead of paid for again.
+    """
+    if not _take(suite_run):
+        return None
     try:
         document = document_of(suite_run.version)
         result = _evaluate(suite_run, document, evaluation or Evaluation(), on_case)
@@ -156,6 +156,13 @@ def execute_suite(
         return None
     _finish(suite_run, result.status, score=result.score, reason=result.reason, cost_usd=result.cost_usd)
     return result
+
+
+def _take(suite_run: EvalSuiteRun) -> bool:
+    """One conditional UPDATE: of many who come, one begins."""
+    suite_run.begun_at = suite_run.alive_at = clock.now()
+    waiting = EvalSuiteRun.objects.filter(pk=suite_run.pk, begun_at=None, finished_at=None)
+    return bool(waiting.update(begun_at=suite_run.begun_at, alive_at=suite_run.alive_at))
 
 
 def document_of(version: WorkflowVersion) -> Document:
@@ -179,7 +186,11 @@ def _evaluate(
     threading.Thread(target=work, name="eval-cases", daemon=True).start()
     places = {case.id: at for at, case in enumerate(cases_in(document.definition))}
     while True:
-        told = decided.get()
+        try:
+            told = decided.get(timeout=BEAT_SECONDS)
+        except queue.Empty:
+            EvalSuiteRun.objects.filter(pk=suite_run.pk).update(alive_at=clock.now())
+            continue
         if isinstance(told, SuiteResult):
             return told
         if isinstance(told, BaseException):
@@ -247,10 +258,13 @@ def _finish(suite_run: EvalSuiteRun, status: str, **fields: object) -> None:
 
 
 def close_abandoned() -> int:
-    """End suite runs whose process has gone."""
-    silent = EvalSuiteRun.objects.filter(finished_at=None, alive_at__lt=clock.now() - SILENT_FOR)
-    return silent.update(
-        status=EvalStatus.ERROR, finished_at=clock.now(), reason="The process that evaluated it stopped."
+    """End suite runs whose process has gone, and those that none took."""
+    now = clock.now()
+    silent = Q(alive_at__lt=now - SILENT_FOR) | Q(begun_at__isnull=False, alive_at__lt=now - MISSED_BEATS)
+    return EvalSuiteRun.objects.filter(silent, finished_at=None).update(
+        status=EvalStatus.ERROR,
+        finished_at=now,
+        reason="The process that evaluated it stopped, or none took it.",
     )
 
 

@@ -7,7 +7,7 @@ from celery import shared_task
 
 @shared_task(name="runsight.execute_suite_run", acks_late=True, ignore_result=True)
 def execute_suite_run(suite_run_id: str) -> None:
-    """Evaluate a suite if that was not done."""
+    """Evaluate a suite that nobody has taken yet."""
     from evals_app import suites
 
     suites.execute_suite_by_id(suite_run_id)

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import time
 from datetime import timedelta
+from functools import partial
+from typing import Any
 
 import pytest
+from django.db import connection
 
 from evals_app import suites
+from evals_app.cases import Evaluation, SuiteResult
 from evals_app.models import EvalCaseResult, EvalStatus, EvalSuiteRun, Observation
 from tests.evals.suite_documents import FIXED, MIXED
+from tests.evals.test_concurrency import at_the_same_time
 from tests.factories import make_workflow
 from workflows_app import clock
 from workflows_app.models import Run, Source, Workflow
@@ -93,16 +98,47 @@ def test_workflow_without_version_is_refused() -> None:
         suites.run_suite(Workflow.objects.create(slug="empty"))
 
 
-def test_suite_run_that_went_silent_is_closed() -> None:
+@pytest.mark.parametrize(
+    ("has_begun", "silent_for", "is_closed"),
+    [
+        (True, suites.MISSED_BEATS, True),
+        (True, suites.MISSED_BEATS / 2, False),
+        (False, suites.SILENT_FOR, True),
+        (False, suites.SILENT_FOR / 2, False),  # it waits for a worker
+    ],
+)
+def test_suite_run_that_went_silent_is_closed(has_begun, silent_for, is_closed) -> None:
     workflow = make_workflow(FIXED, "greeter")
+    moment = clock.now() - silent_for - timedelta(minutes=1)
     silent = EvalSuiteRun.objects.create(
         workflow=workflow,
         version=workflow.current_version,
-        alive_at=clock.now() - suites.SILENT_FOR - timedelta(minutes=1),
+        begun_at=moment if has_begun else None,
+        alive_at=moment,
     )
     suites.run_suite(workflow)
     silent.refresh_from_db()
-    assert (silent.status, silent.finished_at is None) == (EvalStatus.ERROR, False)
+    assert (silent.status == EvalStatus.ERROR, silent.finished_at is not None) == (is_closed, is_closed)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_suite_run_is_known_to_be_alive_during_a_long_case(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(suites, "BEAT_SECONDS", 0.01)
+    suite_run = suites.begin(make_workflow(FIXED, "greeter"))
+    heard = []
+
+    class Slow(Evaluation):
+        def run(self, *given: Any) -> SuiteResult:
+            begun = EvalSuiteRun.objects.get().alive_at
+            deadline = time.monotonic() + 10
+            while EvalSuiteRun.objects.get().alive_at == begun and time.monotonic() < deadline:
+                time.sleep(0.01)
+            heard.append(EvalSuiteRun.objects.get().alive_at > begun)
+            connection.close()
+            return super().run(*given)
+
+    assert suites.execute_suite(suite_run, Slow()) is not None
+    assert heard == [True]
 
 
 def test_message_delivered_twice_changes_nothing() -> None:
@@ -111,6 +147,24 @@ def test_message_delivered_twice_changes_nothing() -> None:
     suites.execute_suite_by_id(str(suite_run.pk))
     assert EvalSuiteRun.objects.get().finished_at == finished_at
     assert EvalCaseResult.objects.count() == 2
+
+
+@pytest.mark.django_db(transaction=True)
+def test_message_delivered_to_many_is_executed_once() -> None:
+    suite_run = suites.begin(make_workflow(MIXED, "greeter"))
+    at_the_same_time([partial(suites.execute_suite_by_id, suite_run.pk)] * 4)
+    suite_run.refresh_from_db()
+    assert (suite_run.status, suite_run.reason) == (EvalStatus.PASSED, "")
+    assert suite_run.cases_total == suite_run.cases_done == EvalCaseResult.objects.count()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_suite_is_started_though_nobody_can_be_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(_: object) -> None:
+        raise OSError("the broker is away")
+
+    monkeypatch.setattr(suites, "_send_off", refuse)
+    assert suites.start_suite(make_workflow(FIXED, "greeter")) == EvalSuiteRun.objects.get()
 
 
 @pytest.mark.django_db(transaction=True)
