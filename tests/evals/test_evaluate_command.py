@@ -10,7 +10,6 @@ import re
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +23,7 @@ from evals_app.cli.terminal import Progress, Screen
 from evals_app.models import EvalSuiteRun
 from tests.evals.suite_documents import FIXED, MIXED
 from tests.factories import make_workflow
+from tests.workflows.sandboxes import descendants, wait_until
 from workflows_app.models import Run
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -125,7 +125,7 @@ def test_interrupted_command_leaves_with_two(
 ) -> None:
     command = [sys.executable, str(ROOT / "manage.py"), "evaluate", file(SLOW)]
     process = subprocess.Popen(command, env=clean_environment, stderr=subprocess.PIPE, text=True)
-    time.sleep(2.5)
+    wait_until(lambda: descendants(process.pid), 30)  # the sandbox: the case is being executed
     assert process.poll() is None
     process.send_signal(number)
     _, errors = process.communicate(timeout=20)
