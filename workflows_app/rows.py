@@ -14,6 +14,16 @@ from django.db import connection, models
 
 # Few enough for SQLite's limit on parameters, and for the number of statements that are kept.
 ROWS_A_STATEMENT = 50
+# Values that a field would hand to the database as they are.
+PLAIN: dict[type, type] = {
+    models.CharField: str,
+    models.TextField: str,
+    models.FloatField: float,
+    models.BooleanField: bool,
+    models.PositiveIntegerField: int,
+    models.PositiveSmallIntegerField: int,
+    models.PositiveBigIntegerField: int,
+}
 
 
 def insert(row: models.Model) -> None:
@@ -95,7 +105,10 @@ def update(row: models.Model, names: Iterable[str], *, only_if_null: str | None 
 
 
 def _value(row: models.Model, field: models.Field[Any, Any]) -> Any:
-    return field.get_db_prep_save(getattr(row, field.attname), connection)
+    value = getattr(row, field.attname)
+    if value is None or type(value) is PLAIN.get(type(field)):
+        return value
+    return field.get_db_prep_save(value, connection)
 
 
 def _written(value: Any, is_json: bool) -> Any:
