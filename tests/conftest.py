@@ -170,8 +170,8 @@ def page_faults() -> list[str]:
 
 
 @pytest.fixture
-def page(browser: Any, page_faults: list[str]) -> Iterator[Any]:
-    """A fresh page in a fresh profile; the test fails if the page had a fault."""
+def page(browser: Any, page_faults: list[str], live_site: str) -> Iterator[Any]:
+    """A fresh page in a fresh profile, closed before its site; the test fails if the page had a fault."""
     context = browser.new_context(viewport={"width": 1280, "height": 800}, reduced_motion="reduce")
     context.set_default_timeout(30_000)
     page = context.new_page()

@@ -106,7 +106,7 @@ def update(row: models.Model, names: Iterable[str], *, only_if_null: str | None 
 
 def _value(row: models.Model, field: models.Field[Any, Any]) -> Any:
     value = getattr(row, field.attname)
-    if value is None or type(value) is PLAIN.get(type(field)):
+    if value is None or isinstance(value, PLAIN.get(type(field), ())):
         return value
     return field.get_db_prep_save(value, connection)
 
