@@ -151,11 +151,22 @@ def execute_suite(
         _finish(suite_run, EvalStatus.ERROR, reason="Interrupted before it was finished.")
         raise
     except Exception as error:
+        if _is_at_the_end(error):
+            log.info("suite interrupted by the end of its process", suite_run=str(suite_run.pk))
+            _finish(suite_run, EvalStatus.ERROR, reason="Interrupted before it was finished.")
+            return None
         log.exception("suite broke", suite_run=str(suite_run.pk))
         _finish(suite_run, EvalStatus.ERROR, reason=f"The evaluation broke: {type(error).__name__}: {error}")
         return None
     _finish(suite_run, result.status, score=result.score, reason=result.reason, cost_usd=result.cost_usd)
     return result
+
+
+def _is_at_the_end(error: Exception) -> bool:
+    """Whether Python refused new work because the process is about to end."""
+    if isinstance(error, ExceptionGroup):
+        return any(map(_is_at_the_end, error.exceptions))
+    return isinstance(error, RuntimeError) and "after" in str(error) and "shutdown" in str(error)
 
 
 def _take(suite_run: EvalSuiteRun) -> bool:

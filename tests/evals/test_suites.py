@@ -175,3 +175,19 @@ def test_started_suite_goes_on_in_the_background() -> None:
         time.sleep(0.02)
         suite_run.refresh_from_db()
     assert (suite_run.status, suite_run.cases_passed) == (EvalStatus.PASSED, 3)
+
+
+def test_suite_cut_off_by_the_end_of_its_process_is_no_fault_of_ours(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    workflow = make_workflow(FIXED, "greeter")
+
+    def end(*_: object) -> None:
+        refused = RuntimeError("cannot schedule new futures after shutdown")
+        raise ExceptionGroup("unhandled errors in a TaskGroup", [refused])
+
+    monkeypatch.setattr(Evaluation, "run", end)
+    suite_run = suites.begin(workflow)
+    assert suites.execute_suite(suite_run) is None
+    assert EvalSuiteRun.objects.get().reason == "Interrupted before it was finished."
+    assert "Traceback" not in caplog.text

@@ -44,6 +44,7 @@ def test_second_of_two_editors_is_told_and_nothing_is_overwritten():
 
 
 def test_cap_on_a_model_without_a_price_is_a_fault_until_it_has_one():
+    credentials.forget()
     with pytest.raises(InvalidDocument, match=r"house-model.*no price"):
         make_workflow(CAPPED, "capped")
     PriceOverride.objects.create(
