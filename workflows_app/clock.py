@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from datetime import datetime, timedelta
 
+from django.db import connection
 from django.utils import timezone
 
 
@@ -27,6 +28,19 @@ def now() -> datetime:
     """The present moment, of the story if one is being told."""
     story = _story.get()
     return story.moment if story else timezone.now()
+
+
+def shared_now() -> datetime:
+    """The present moment by the database's clock: for times that one process writes and another compares.
+
+    Processes on several machines, or one whose clock is wrong, agree on nothing else.
+    """
+    if _story.get() or connection.vendor == "sqlite":  # SQLite's clock is that of the one machine it is on
+        return now()
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT STATEMENT_TIMESTAMP()")
+        moment: datetime = cursor.fetchone()[0]
+    return moment
 
 
 def current_story() -> StoryClock | None:

@@ -120,11 +120,11 @@ class RunDriver:
         )
 
     def _new_ledger(self) -> Spend:
-        started = self.run.started_at or clock.now()
+        now = clock.shared_now()
         return Spend(
             self.definition,
             credentials.price_overrides(),
-            elapsed_seconds=max(0.0, (clock.now() - started).total_seconds()),
+            elapsed_seconds=max(0.0, (now - (self.run.started_at or now)).total_seconds()),
         )
 
     def _mark_interrupted(self, node: RunNode) -> None:

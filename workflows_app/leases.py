@@ -19,6 +19,8 @@ from workflows_app import metrics
 from workflows_app.models import Run, RunStatus
 
 MOST_TAKEOVERS = 5
+# Times the length of a lease: one that ends later than this was given before the clock was set back.
+FARTHEST_END = 10
 
 
 @dataclass(frozen=True)
@@ -70,7 +72,8 @@ def claimable(dead: Collection[str], limit: int, overdue_seconds: float = 0.0) -
 
 
 def _is_free(dead: Collection[str]) -> Q:
-    is_orphan = Q(lease_expires_at__lt=Now())
+    farthest = Now() + timedelta(seconds=FARTHEST_END * lease_seconds())
+    is_orphan = Q(lease_expires_at__lt=Now()) | Q(lease_expires_at__gt=farthest)
     if dead:
         is_orphan |= Q(owner__in=dead)
     return Q(status=RunStatus.PENDING) | (Q(status=RunStatus.RUNNING) & is_orphan)

@@ -12,7 +12,7 @@ from weakref import WeakKeyDictionary
 import structlog
 from django.db import DatabaseError, connection
 from django.db.models import Q
-from django.utils import timezone
+from django.db.models.functions import Now
 
 from workflows_app.models import TERMINAL, Run
 
@@ -70,8 +70,8 @@ async def until_ended(run_id: UUID, seconds: float) -> bool:
 
 def ended_among(run_ids: list[UUID]) -> Iterable[UUID]:
     """Those of the runs that are over, asked on a connection that is given back at once."""
-    late = timezone.now() - GRACE
-    over = Q(status__in=TERMINAL) & (Q(observed_at__isnull=False) | Q(finished_at__lt=late))
+    is_late = Q(finished_at__lt=Now() - GRACE)
+    over = Q(status__in=TERMINAL) & (Q(observed_at__isnull=False) | is_late)
     try:
         return [
             pk

@@ -10,13 +10,13 @@ from workflows_app.models import NodeStatus, Run, Workflow
 ONCE_A_NODE = ("node_completed", "node_eval_complete")
 
 
-def violations(runs: Iterable[Run]) -> list[str]:
+def violations(runs: Iterable[Run], longest_seconds: float) -> list[str]:
     """Every broken promise, in words; empty when all were kept."""
     found: list[str] = []
     workflows = set()
     for run in runs:
         run.refresh_from_db()
-        found += [f"{run}: {problem}" for problem in _of_run(run)]
+        found += [f"{run}: {problem}" for problem in (*_of_run(run), *_of_times(run, longest_seconds))]
         workflows.add(run.workflow_id)
     for workflow in Workflow.objects.filter(pk__in=workflows):
         if not _statistics_equal_a_rebuild(workflow):
@@ -51,6 +51,13 @@ def _of_run(run: Run) -> Iterable[str]:
     wanted = Counter(last_rounds(finished).keys()) if counts_as_normal(run) else Counter()
     if observed != wanted:
         yield f"observations {observed} instead of {wanted}"
+
+
+def _of_times(run: Run, longest_seconds: float) -> Iterable[str]:
+    if run.duration_ms is not None and not 0 <= run.duration_ms <= longest_seconds * 1000:
+        yield f"took {run.duration_ms:.0f} ms"
+    if run.finished_at and run.started_at and not run.created_at <= run.started_at <= run.finished_at:
+        yield f"was made {run.created_at}, began {run.started_at} and ended {run.finished_at}"
 
 
 def _statistics_equal_a_rebuild(workflow: Workflow) -> bool:

@@ -32,7 +32,9 @@ from workflows_app import services  # noqa: E402
 from workflows_app.models import Run, RunStatus, Workflow  # noqa: E402
 
 STEPS = 8
-CHAIN = 'version: "1.0"\nblocks:\n' + "".join(
+# No run takes this long, unless somebody has the time wrong.
+TIME_LIMIT_SECONDS = 900
+CHAIN = f'version: "1.0"\nlimits: {{max_duration_seconds: {TIME_LIMIT_SECONDS}}}\nblocks:\n' + "".join(
     f"""\
   step{n}:
     type: code
@@ -110,7 +112,7 @@ class Lab:
 
     def end(self) -> dict[str, Any]:
         """Stop what runs, and look for broken promises."""
-        found = violations(self.runs)
+        found = violations(self.runs, TIME_LIMIT_SECONDS)
         exits = [program.stop() for program in self.programs if program.process.poll() is None]
         if any(exits):
             found.append(f"programs ended with {exits}")

@@ -11,9 +11,9 @@ from django.db import connection, connections
 from django.db.models import F
 
 from evals_app.models import BlockStatistics, Observation
-from tests.faults.lab import SERVERS, Lab, scenario
+from tests.faults.lab import SERVERS, STEPS, Lab, scenario
 from tests.faults.servers import wait_until
-from tests.faults.stack import web, worker
+from tests.faults.stack import Clock, web, worker
 from tests.faults.viewer import Viewer, token
 from tests.services import _free_port as free_port
 from tests.workflows.openai_server import OpenAIServer, slow
@@ -205,20 +205,9 @@ def host_lost(lab: Lab) -> dict[str, Any]:
     waits = []
     for number in range(lab.size):
         there = lab.started(worker(lab.home, f"there{number}", host=f"host{number}")).wait_ready()
-        held: dict[Any, str] = {}
-        while not held:
-            lab.start_runs(2)
-            lab.wait_under_way(lab.runs)
-            held = dict(
-                Run.objects.filter(
-                    status=RunStatus.RUNNING, nodes_done__lt=4, owner__startswith=f"host{number}"
-                ).values_list("pk", "owner")
-            )
+        held = _held_by(lab, f"host{number}/")
         there.kill()
-        begun = time.monotonic()
-        for pk, owner in held.items():
-            lab.wait_taken_over(Run.objects.get(pk=pk), owner)
-        waits.append(time.monotonic() - begun)
+        waits.append(_wait_all_taken_over(lab, held))
     lab.wait_over()
     return {"kills": lab.size, "recovery_s": waits}
 
@@ -248,14 +237,68 @@ def _alter(statements: Iterable[str]) -> None:
 
 @scenario
 def clock_jumped(lab: Lab) -> dict[str, Any]:
-    """The clock that leases are judged by jumps an hour ahead, then an hour back, then the owner dies."""
-    crew = [lab.started(worker(lab.home, f"worker{n}")).wait_ready() for n in range(2)]
-    hour = timedelta(hours=1)
-    for jump in (-hour, hour):  # a clock that goes forward leaves every lease in the past
-        runs = lab.start_runs(3)
-        lab.wait_under_way(runs)
-        Run.objects.filter(status=RunStatus.RUNNING).update(lease_expires_at=F("lease_expires_at") + jump)
-        if jump == hour:
-            crew[0].kill()
-        lab.wait_over()
-    return {"fences": sorted(run.fence for run in Run.objects.all())}
+    """The clock that leases are judged by jumps an hour ahead, then an hour back; then the owner's host is lost."""
+    here = lab.started(worker(lab.home, "here")).wait_ready()
+    there = lab.started(worker(lab.home, "there", host="there")).wait_ready()
+    lab.wait_under_way(lab.start_runs(3))
+    _move_leases(-HOUR)  # a clock that goes forward leaves every lease in the past
+    lab.wait_over()
+    held = _held_by(lab, "there/")
+    there.kill()
+    _move_leases(HOUR)
+    waited = _wait_all_taken_over(lab, held)
+    lab.wait_over()
+    assert here.process.poll() is None
+    return {"kills": 1, "recovery_s": [waited]}
+
+
+@scenario
+def clock_of_a_worker_jumped(lab: Lab) -> dict[str, Any]:
+    """The clock of one of two workers jumps while runs are on: an hour ahead, and the other one dies; an hour back,
+    and it dies itself."""
+    clock = Clock(lab.home / "clock")
+    right = lab.started(worker(lab.home, "right"))
+    waits = []
+    for _ in range(lab.size):
+        clock.set_wrong_by(0)
+        wrong = lab.started(worker(lab.home, "wrong", clock=clock)).wait_ready()
+        right.wait_ready()
+        lab.wait_under_way(lab.start_runs(2))
+        clock.set_wrong_by(HOUR.total_seconds())
+        held = _held_by(lab, f":{right.process.pid}:")
+        right.kill()
+        waits.append(_wait_all_taken_over(lab, held))
+        right = lab.started(worker(lab.home, "right")).wait_ready()
+        lab.wait_under_way(lab.start_runs(2))
+        clock.set_wrong_by(-HOUR.total_seconds())
+        held = _held_by(lab, f":{wrong.process.pid}:")
+        wrong.kill()
+        waits.append(_wait_all_taken_over(lab, held))
+    lab.wait_over()
+    return {"kills": 2 * lab.size, "recovery_s": waits}
+
+
+HOUR = timedelta(hours=1)
+
+
+def _move_leases(jump: timedelta) -> None:
+    Run.objects.filter(status=RunStatus.RUNNING).update(lease_expires_at=F("lease_expires_at") + jump)
+
+
+def _held_by(lab: Lab, owner: str) -> dict[Any, str]:
+    """Fresh runs that this process has, and will have for some blocks more; and their owner."""
+    while True:
+        fresh = lab.start_runs(2)
+        lab.wait_under_way(fresh)
+        rows = Run.objects.filter(pk__in=[run.pk for run in fresh], status=RunStatus.RUNNING)
+        held = dict(rows.filter(nodes_done__lt=STEPS / 2, owner__contains=owner).values_list("pk", "owner"))
+        if held:
+            return held
+
+
+def _wait_all_taken_over(lab: Lab, held: dict[Any, str]) -> float:
+    """Until other processes have these runs; how long that took."""
+    begun = time.monotonic()
+    for pk, owner in held.items():
+        lab.wait_taken_over(Run.objects.get(pk=pk), owner)
+    return time.monotonic() - begun

@@ -3,6 +3,7 @@
 import os
 import re
 import signal
+import struct
 import subprocess
 import sys
 from pathlib import Path
@@ -68,15 +69,40 @@ def _on_host(name: str | None) -> list[str]:
     return ["unshare", "--map-root-user", "--uts", "sh", "-c", rename, name] if name else []
 
 
-def worker(home: Path, name: str = "worker", concurrency: int = 4, host: str | None = None) -> Program:
+def worker(
+    home: Path,
+    name: str = "worker",
+    concurrency: int = 4,
+    host: str | None = None,
+    clock: "Clock | None" = None,
+) -> Program:
     log = home / f"{name}.log"
-    return Program(f"worker --concurrency {concurrency}", log, r"worker is ready", host=host)
+    environment = {**os.environ, **(clock.environment if clock else {})}
+    return Program(f"worker --concurrency {concurrency}", log, r"worker is ready", environment, host)
 
 
 def web(home: Path, port: int) -> Program:
     return Program(
         "up", home / "web.log", r"Runsight is at", {**os.environ, "PORT": str(port), "RUNSIGHT_DEMO": "0"}
     )
+
+
+class Clock:
+    """A clock that can be set wrong while the programs that go by it run; see hooks/sitecustomize.py."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.set_wrong_by(0)
+
+    def set_wrong_by(self, seconds: float) -> None:
+        mode = "r+b" if self.path.exists() else "wb"  # the same file: it is mapped into memory
+        with self.path.open(mode) as file:
+            file.write(struct.pack("d", seconds))
+
+    @property
+    def environment(self) -> dict[str, str]:
+        hooks = Path(__file__).with_name("hooks")
+        return {"FAULT_CLOCK": str(self.path), "PYTHONPATH": f"{hooks}:{os.environ['PYTHONPATH']}"}
 
 
 def processes_of(sessions: set[int]) -> list[str]:

@@ -45,9 +45,11 @@ def test_hanging_model_fails_its_own_runs_only(play):
 
 
 @pytest.mark.needs("postgres", "redis")
-def test_clock_that_jumps_an_hour_loses_nothing(play):
-    told = play("clock_jumped", FAULT_SERVERS="redis,postgres", **CELERY)
+@pytest.mark.parametrize("scenario", ["clock_jumped", "clock_of_a_worker_jumped"])
+def test_clock_that_jumps_an_hour_loses_nothing(play, scenario):
+    told = play(scenario, 5 if SOAK else 1, FAULT_SERVERS="redis,postgres", **CELERY)
     assert told["completed"] == told["runs"], told["failures"]
+    assert max(told["recovery_s"]) < 60
 
 
 @pytest.mark.needs("postgres", "redis")

@@ -2,10 +2,12 @@
 
 import threading
 import time
+from datetime import timedelta
 
 import pytest
 from django.db import connection, transaction
 from django.db.models import F
+from django.db.models.functions import Now
 
 from tests.factories import SOUL, finish, make_workflow
 from tests.timing import PROMPTLY
@@ -231,6 +233,29 @@ def test_only_one_of_many_claims_a_run(transactional_db):
     for thread in threads:
         thread.join()
     assert len(won) == 1
+
+
+@pytest.mark.parametrize(
+    ("ends_in_leases", "is_free"), [(-0.1, True), (0.9, False), (leases.FARTHEST_END + 1, True)]
+)
+def test_lease_that_no_clock_of_today_can_have_given_is_none(transactional_db, ends_in_leases, is_free):
+    run = services.start_held_run(make_workflow(), {}).run
+    length = timedelta(seconds=leases.lease_seconds())
+    Run.objects.filter(pk=run.pk).update(
+        owner="elsewhere:1:1", lease_expires_at=Now() + ends_in_leases * length
+    )
+    assert (leases.claimable((), limit=9) == [run.pk]) == is_free
+    assert (leases.claim(run.pk) is not None) == is_free
+
+
+def test_clock_that_is_set_back_makes_no_negative_time(transactional_db, monkeypatch):
+    lease = services.start_held_run(make_workflow(), {})
+    services.begin_run(lease)
+    begun = lease.run.started_at
+    monkeypatch.setattr("workflows_app.clock.shared_now", lambda: begun - timedelta(hours=1))
+    services.finish_run(lease, RunStatus.COMPLETED)
+    lease.run.refresh_from_db()
+    assert (lease.run.finished_at, lease.run.duration_ms) == (begun, 0.0)
 
 
 def test_run_is_given_up_after_a_bounded_number_of_takeovers(executor):

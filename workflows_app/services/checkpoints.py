@@ -25,7 +25,7 @@ def begin_run(lease: Lease) -> None:
     run = lease.run
     if run.started_at is not None:
         return
-    run.started_at = clock.now()
+    run.started_at = clock.shared_now()
     seq = events.advance(run, fence=lease.fence, change={"started_at": run.started_at})
     events.append(run, seq, EventName.RUN_STARTED, status=RunStatus.RUNNING, **run_facts(run))
     metrics.QUEUE_DELAY.observe(max(0.0, (run.started_at - run.created_at).total_seconds()))
@@ -163,8 +163,9 @@ def finish_run(
 
 def end_run(run: Run, status: RunStatus, *, fence: int | None = None, **fields: Any) -> None:
     run.status = status
-    run.finished_at = clock.now()
-    run.duration_ms = (run.finished_at - (run.started_at or run.created_at)).total_seconds() * 1000
+    begun = run.started_at or run.created_at
+    run.finished_at = max(begun, clock.shared_now())  # later, even if the clock was set back meanwhile
+    run.duration_ms = (run.finished_at - begun).total_seconds() * 1000
     run.eval_score, run.eval_passed = verdict_of(run)
     for name, value in fields.items():
         setattr(run, name, value)

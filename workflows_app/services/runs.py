@@ -102,7 +102,7 @@ def _create_run(
         number=next_run_number(workflow),
         inputs=values,
         resolved=resolve(definition),
-        created_at=clock.now(),
+        created_at=clock.shared_now(),
         **fields,
     )
 
@@ -161,7 +161,7 @@ def _create_child(parent: Lease, workflow_slug: str, inputs: Mapping[str, Any]) 
         parent_run=parent.run,
         depth=parent.run.depth + 1,
         resolved=resolve(version.definition),
-        created_at=clock.now(),
+        created_at=clock.shared_now(),
     )
 
 
