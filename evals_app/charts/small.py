@@ -35,23 +35,21 @@ def sparkline(
         up = (value - low) / span if high > low else 0.5
         return pad + index * step, height - pad - up * (height - 2 * pad)
 
-    runs = _unbroken([(i, *place(i, v)) for i, v in known])
-    line = "".join("M" + "L".join(f"{number(x)} {number(y)}" for _, x, y in run) for run in runs)
-    fill = "".join(
-        f"M{number(run[0][1])} {height}L"
-        + "L".join(f"{number(x)} {number(y)}" for _, x, y in run)
-        + f"L{number(run[-1][1])} {height}z"
-        for run in runs
-        if len(run) > 1
-    )
-    end_x, end_y = place(*known[-1])
+    # Straight across what is missing: an hour without a run is no reason to show a lone dot.
+    points = [place(i, v) for i, v in known]
+    along = "L".join(f"{number(x)} {number(y)}" for x, y in points)
+    (start_x, _), (end_x, end_y) = points[0], points[-1]
     return _small(
         f"sparkline sparkline--{tone}",
         width,
         height,
         label,
-        element("path", d=fill, class_="sparkline__fill"),
-        element("path", d=line, class_="sparkline__line"),
+        element(
+            "path",
+            d=f"M{number(start_x)} {height}L{along}L{number(end_x)} {height}z",
+            class_="sparkline__fill",
+        ),
+        element("path", d=f"M{along}", class_="sparkline__line"),
         element("circle", cx=end_x, cy=end_y, r=2.5, class_="sparkline__end"),
     )
 
@@ -61,17 +59,6 @@ def _spoken(known: list[tuple[int, float]], metric: str) -> str:
         return ""
     first, last = known[0][1], known[-1][1]
     return f"from {formats.metric(first, metric)} to {formats.metric(last, metric)}"
-
-
-def _unbroken(points: list[tuple[int, float, float]]) -> list[list[tuple[int, float, float]]]:
-    """The points cut where an index is missing."""
-    runs: list[list[tuple[int, float, float]]] = []
-    for point in points:
-        if runs and runs[-1][-1][0] == point[0] - 1:
-            runs[-1].append(point)
-        else:
-            runs.append([point])
-    return runs
 
 
 def _small(css: str, width: float, height: float, label: str, *inside: SafeString) -> SafeString:

@@ -8,7 +8,7 @@ from django.views.decorators.http import require_safe
 
 from evals_app.souls import history, score_chart
 from workflows_app import access
-from workflows_app.models import Soul
+from workflows_app.models import Soul, Workflow
 from workflows_app.soul_usage import MOST_WORKFLOWS, uses_by_soul, uses_of
 
 SEE = "workflows_app.view_soul"
@@ -34,6 +34,7 @@ def soul_list(request: HttpRequest) -> HttpResponse:
         "is_filtered": bool(search or after),
         "next_after": souls[-1].slug if len(found) > PAGE_SIZE else "",
         "most_workflows": MOST_WORKFLOWS,
+        "is_partly_searched": Workflow.objects.all()[MOST_WORKFLOWS:].exists(),
         "may_save": access.may(request.user, "workflows_app.add_soul"),
     }
     return render(request, "evals/souls.html", context)

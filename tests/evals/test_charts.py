@@ -183,6 +183,11 @@ def test_a_sparkline_draws_whatever_there_is(values):
     assert parsed(sparkline(values)).get("role") == "img"
 
 
+def test_a_sparkline_goes_straight_across_what_is_missing():
+    path = parsed(sparkline([0.5, None, None, 1.0, None])).find("path[@class='sparkline__line']")
+    assert path.get("d").count("M") == 1 and path.get("d").count("L") == 1
+
+
 def test_a_sparkline_says_where_it_went():
     assert parsed(sparkline([0.9, 0.7], metric="pass_rate")).get("aria-label") == "from 90 % to 70 %"
 

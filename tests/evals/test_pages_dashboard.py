@@ -29,7 +29,8 @@ def html(client: Client, path: str) -> str:
 
 
 def test_an_empty_site_teaches_one_action():
-    assert "Start from your own file" in html(visitor("editor"), "/")
+    page = html(visitor("editor"), "/")
+    assert "Start from your own file" in page and "?range=" not in page
     looking = html(visitor("viewer"), "/")
     assert 'href="/start/"' not in looking
     assert "ask somebody" in looking

@@ -24,8 +24,9 @@ def make_soul(prompt: str = "You analyse.", slug: str = "analyst") -> Soul:
     return services.save_soul(soul)
 
 
-def test_an_empty_library_explains_itself():
-    assert "No souls in the library yet" in html(visitor(), "/souls/")
+def test_an_empty_library_explains_itself_and_has_one_button(admin_client):
+    page = admin_client.get("/souls/").content.decode()
+    assert "No souls in the library yet" in page and page.count("Add a soul") == 1
 
 
 def test_a_soul_is_listed_with_where_it_is_used():
