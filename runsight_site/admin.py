@@ -26,6 +26,7 @@ class RunsightAdminSite(admin.AdminSite):
     site_title = "Runsight admin"
     index_title = "Administration"
     index_template = "admin/dashboard.html"
+    empty_value_display = "–"
     enable_nav_sidebar = True
 
     def has_permission(self, request: HttpRequest) -> bool:

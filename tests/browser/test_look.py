@@ -4,6 +4,7 @@ import pytest
 from django.contrib.auth.models import User
 
 from tests.browser.accessibility import serious_findings
+from tests.factories import make_workflow
 
 pytestmark = pytest.mark.needs("browser")
 
@@ -153,6 +154,17 @@ def test_the_admin_wears_our_colours(page, live_site, sign_in):
     page.goto(f"{live_site}/admin/")
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(246, 245, 241)"
     assert page.locator("#site-name img").is_visible()
+
+
+def test_on_a_phone_a_change_list_of_the_admin_is_a_list(page, live_site, sign_in):
+    make_workflow(slug="a-name-that-is-rather-long-for-the-width-of-a-phone")
+    sign_in(page, User.objects.create_superuser("ada", password="x"))
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.goto(f"{live_site}/admin/workflows_app/workflow/")
+    rows = page.locator("#changelist .results")
+    assert rows.evaluate("rows => rows.scrollWidth - rows.clientWidth") <= 0
+    cell = page.locator("td.field-version_number")
+    assert cell.evaluate("td => getComputedStyle(td, '::before').content") == '"Version"'
 
 
 def test_a_phone_shows_where_in_the_navigation_a_page_is(page, live_site, sign_in):

@@ -32,7 +32,7 @@ else:
 class ProviderForm(ModelForm):
     """Where a provider is, and a key that is only ever written."""
 
-    kind = forms.ChoiceField(help_text="`openai` is any server that speaks the OpenAI chat API.")
+    kind = forms.ChoiceField(help_text="“openai” is any server that speaks the OpenAI chat API.")
     base_url = forms.CharField(
         label="Base URL",
         required=False,
