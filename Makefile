@@ -53,6 +53,7 @@ bench: $(DEV_STAMP) ## run every benchmark
 
 soak: $(DEV_STAMP) ## play the faults for hundreds of kills (half an hour or so); figures in var/faults.jsonl
 	@mkdir -p var && RUNSIGHT_SOAK=1 RUNSIGHT_FAULT_FIGURES=$(CURDIR)/var/faults.jsonl $(BIN)/python -m pytest -n $(WORKERS) tests/faults tests/workflows/test_survival.py
+	@RUNSIGHT_SOAK=1 RUNSIGHT_TEST_DATABASE=postgres $(BIN)/python -m pytest -n $(WORKERS) tests/workflows/test_survival.py
 
 audit: $(DEV_STAMP) ## look for known faults in our code and in what it depends on (needs the network)
 	@$(BIN)/bandit --quiet --recursive --configfile pyproject.toml runsight_site workflows_app evals_app

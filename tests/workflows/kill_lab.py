@@ -1,6 +1,7 @@
 """Executes runs, one after the other, in processes that are killed at random moments. Prints what is left as JSON.
 
-Usage: kill_lab.py KILLS RIVALS SEED, with RUNSIGHT_HOME pointing to an empty folder.
+Usage: kill_lab.py KILLS RIVALS SEED, with RUNSIGHT_HOME pointing to an empty folder, and DATABASE_URL to an empty
+database if it is not to be one in that folder.
 """
 
 import json
@@ -16,7 +17,7 @@ os.environ["DJANGO_SETTINGS_MODULE"] = "runsight_site.settings"
 django.setup()
 
 from django.core.management import call_command  # noqa: E402
-from django.db import connections  # noqa: E402
+from django.db import connection  # noqa: E402
 
 from workflows_app import services  # noqa: E402
 from workflows_app.models import Run, Workflow  # noqa: E402
@@ -96,7 +97,6 @@ def main() -> None:
         if is_over(runs[-1]):
             runs.append(start(workflow))
             done_before = -1
-        connections.close_all()
         children = [fork_executor() for _ in range(rivals)]
         if Run.objects.get(pk=runs[-1].pk).takeovers >= 3:
             wait_for_a_block(runs[-1], done_before)
@@ -108,7 +108,6 @@ def main() -> None:
         done = Run.objects.get(pk=runs[-1].pk).nodes_done
         patience = 0.35 if done > done_before else min(patience * 2, 4.0)
         done_before = done
-    connections.close_all()
     last = fork_executor()
     deadline = time.monotonic() + 60
     while not is_over(runs[-1]) and time.monotonic() < deadline:
@@ -137,6 +136,9 @@ def is_over(run: Run) -> bool:
 
 
 def fork_executor() -> int:
+    connection.close()  # a connection, or a pool of them, cannot be shared with a child
+    if connection.vendor == "postgresql":
+        connection.close_pool()
     child = os.fork()
     if child == 0:
         sys.stdout = sys.stderr
@@ -176,11 +178,8 @@ def statistics(workflow: Workflow) -> str:
     from evals_app.services import rebuild_statistics
 
     def rows() -> list[object]:
-        return list(
-            BlockStatistics.objects.filter(workflow=workflow).values_list(
-                "node_id", "count", "state", "slices"
-            )
-        )
+        found = BlockStatistics.objects.filter(workflow=workflow).order_by("node_id")
+        return list(found.values_list("node_id", "count", "state", "slices"))
 
     kept = rows()
     rebuild_statistics(workflow)
