@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from datetime import timedelta
 from typing import Any
 
+from django.conf import settings
 from django.db import connection, connections
 from django.db.models import F
 
@@ -117,11 +118,14 @@ def server_killed(lab: Lab) -> dict[str, Any]:
 
 @scenario
 def web_killed(lab: Lab) -> dict[str, Any]:
-    """The one process of a small installation is killed while a viewer watches, and started again."""
+    """The process that serves pages, and in a small installation executes, is killed while a viewer watches."""
+    if settings.RUNSIGHT_EXECUTOR == "celery":
+        lab.started(worker(lab.home)).wait_ready()
     port = free_port()
     site = lab.started(web(lab.home, port)).wait_ready()
     runs = lab.start_runs(2)
     viewer = Viewer(port, str(runs[0].pk), token())
+    wait_until(lambda: bool(viewer.seqs), "the viewer sees something")
     waits, done = [], 0
     for _ in range(lab.size):
         if not Run.objects.active().exists():
@@ -136,7 +140,9 @@ def web_killed(lab: Lab) -> dict[str, Any]:
         waits.append(time.monotonic() - begun)
     lab.wait_over()
     history = list(runs[0].events.values_list("seq", flat=True))
-    wait_until(lambda: viewer.seqs[-1:] == history[-1:], "the viewer has the last event", 30)
+    wait_until(
+        lambda: viewer.connects > 1 and viewer.seqs[-1:] == history[-1:], "the viewer is back and has all", 30
+    )
     viewer.stop()
     return {"kills": lab.size, "recovery_s": waits, "viewer_lost": sorted(set(history) ^ set(viewer.seqs)),
             "viewer_doubled": len(viewer.seqs) - len(set(viewer.seqs)), "reconnects": viewer.connects - 1}  # fmt: skip
