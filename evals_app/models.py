@@ -230,7 +230,10 @@ class EvalSuiteRun(models.Model):
 
     class Meta:
         ordering = ("-started_at",)
-        indexes = (models.Index(fields=("workflow", "-started_at"), name="suite_run_newest"),)
+        indexes = (
+            models.Index(fields=("workflow", "-started_at"), name="suite_run_newest"),
+            models.Index(fields=("alive_at",), name="suite_run_open", condition=Q(finished_at=None)),
+        )
 
     def __str__(self) -> str:
         return f"{self.workflow.slug} {self.started_at:%Y-%m-%d %H:%M}"

@@ -7,15 +7,15 @@ from typing import Any
 import structlog
 from django.db import DatabaseError
 
-from evals_app import services
+from evals_app import services, suites
 from workflows_app.models import Run, RunNode
-from workflows_app.signals import block_completed, run_finished
+from workflows_app.signals import block_completed, run_finished, swept
 
 log = structlog.get_logger("runsight.evals")
 
 
 class EvalObserver:
-    """Evaluates each finished block, and observes each finished run."""
+    """Evaluates each finished block, observes each finished run, and closes suites that died."""
 
     def on_block_complete(self, sender: Any, node: RunNode, **_: Any) -> None:
         """Evaluate a node; a break of the evaluator is recorded on it."""
@@ -32,7 +32,12 @@ class EvalObserver:
         """Add the run's observations; a failure is found from the rows and tried again."""
         services.observe_run(run)
 
+    def on_swept(self, sender: Any, **_: Any) -> None:
+        """End the suite runs whose process has gone."""
+        suites.close_abandoned()
+
     def connect(self) -> None:
         """Listen, once however often this is called."""
         block_completed.connect(self.on_block_complete, dispatch_uid="evals.block_completed", weak=False)
         run_finished.connect(self.on_run_finished, dispatch_uid="evals.run_finished", weak=False)
+        swept.connect(self.on_swept, dispatch_uid="evals.swept", weak=False)

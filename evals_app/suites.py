@@ -27,6 +27,7 @@ import structlog
 from django.conf import settings
 from django.db import connection, transaction
 from django.db.models import Q
+from django.db.models.functions import Now
 
 from evals_app.cases import (
     CaseChange,
@@ -96,7 +97,6 @@ def begin(
     origin: str = "web",
 ) -> EvalSuiteRun:
     """Write the row of a suite run that somebody is about to execute."""
-    close_abandoned()
     version = version or workflow.current_version
     if version is None:
         raise Refused("no_version", f"{workflow.slug} has no saved version to evaluate.")
@@ -107,8 +107,8 @@ def begin(
         threshold=suite.threshold if suite else 1.0,
         cases_total=len(suite.cases) if suite else 0,
         origin=origin,
-        started_at=clock.now(),
-        alive_at=clock.now(),
+        started_at=clock.shared_now(),
+        alive_at=clock.database_now(),
         started_by_id=user.pk if user else None,
     )
 
@@ -171,7 +171,7 @@ def _is_at_the_end(error: Exception) -> bool:
 
 def _take(suite_run: EvalSuiteRun) -> bool:
     """One conditional UPDATE: of many who come, one begins."""
-    suite_run.begun_at = suite_run.alive_at = clock.now()
+    suite_run.begun_at, suite_run.alive_at = clock.shared_now(), clock.database_now()
     waiting = EvalSuiteRun.objects.filter(pk=suite_run.pk, begun_at=None, finished_at=None)
     return bool(waiting.update(begun_at=suite_run.begun_at, alive_at=suite_run.alive_at))
 
@@ -200,7 +200,7 @@ def _evaluate(
         try:
             told = decided.get(timeout=BEAT_SECONDS)
         except queue.Empty:
-            EvalSuiteRun.objects.filter(pk=suite_run.pk).update(alive_at=clock.now())
+            EvalSuiteRun.objects.filter(pk=suite_run.pk).update(alive_at=Now())
             continue
         if isinstance(told, SuiteResult):
             return told
@@ -227,7 +227,7 @@ def _keep(suite_run: EvalSuiteRun, case: CaseResult, position: int) -> None:
         )
         suite_run.cases_done += 1
         suite_run.cases_passed += case.passed
-        suite_run.alive_at = clock.now()
+        suite_run.alive_at = clock.database_now()
         suite_run.save(update_fields=["cases_done", "cases_passed", "alive_at"])
 
 
@@ -262,7 +262,7 @@ def _keep_run(suite_run: EvalSuiteRun, case: CaseResult, number: int, attempt: A
 
 def _finish(suite_run: EvalSuiteRun, status: str, **fields: object) -> None:
     suite_run.status = status
-    suite_run.finished_at = suite_run.alive_at = clock.now()
+    suite_run.finished_at, suite_run.alive_at = clock.shared_now(), clock.database_now()
     for name, value in fields.items():
         setattr(suite_run, name, value)
     suite_run.save(update_fields=["status", "finished_at", "alive_at", *fields])
@@ -270,11 +270,13 @@ def _finish(suite_run: EvalSuiteRun, status: str, **fields: object) -> None:
 
 def close_abandoned() -> int:
     """End suite runs whose process has gone, and those that none took."""
-    now = clock.now()
-    silent = Q(alive_at__lt=now - SILENT_FOR) | Q(begun_at__isnull=False, alive_at__lt=now - MISSED_BEATS)
-    return EvalSuiteRun.objects.filter(silent, finished_at=None).update(
+    silent = Q(alive_at__lt=Now() - SILENT_FOR) | Q(begun_at__isnull=False, alive_at__lt=Now() - MISSED_BEATS)
+    dead = EvalSuiteRun.objects.filter(silent, finished_at=None)
+    if not dead.exists():  # asked every few seconds: most of the time nothing need be locked
+        return 0
+    return dead.update(
         status=EvalStatus.ERROR,
-        finished_at=now,
+        finished_at=Now(),
         reason="The process that evaluated it stopped, or none took it.",
     )
 

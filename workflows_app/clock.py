@@ -31,12 +31,18 @@ def now() -> datetime:
 
 
 def shared_now() -> datetime:
-    """The present moment by the database's clock: for times that one process writes and another compares.
+    """Like `now`, by the database's clock: for times that one process writes and another compares.
 
     Processes on several machines, or one whose clock is wrong, agree on nothing else.
     """
-    if _story.get() or connection.vendor == "sqlite":  # SQLite's clock is that of the one machine it is on
-        return now()
+    story = _story.get()
+    return story.moment if story else database_now()
+
+
+def database_now() -> datetime:
+    """The present moment by the database's clock, whatever story is being told."""
+    if connection.vendor == "sqlite":  # its clock is that of the one machine it is on
+        return timezone.now()
     with connection.cursor() as cursor:
         cursor.execute("SELECT STATEMENT_TIMESTAMP()")
         moment: datetime = cursor.fetchone()[0]

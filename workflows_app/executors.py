@@ -19,7 +19,7 @@ from workflows_app import leases
 from workflows_app.driver import RunDriver
 from workflows_app.engine.definition import WorkflowDefinition
 from workflows_app.models import Run, RunNode, RunStatus
-from workflows_app.signals import block_completed, run_finished
+from workflows_app.signals import block_completed, run_finished, swept
 from workflows_app.workbench import Workbench
 
 log = structlog.get_logger("runsight.executor")
@@ -227,6 +227,7 @@ def announce_unfinished(limit: int = 200) -> None:
         block_completed.send_robust(sender=RunNode, node=node)
     for run in Run.objects.unannounced().select_related("workflow", "version__workflow")[:limit]:
         run_finished.send_robust(sender=Run, run=run)
+    swept.send_robust(sender=ExecutionService)
 
 
 _service: ExecutionService | None = None

@@ -7,3 +7,6 @@ block_completed = Signal()
 
 # A run reached a terminal state. Arguments: run (Run).
 run_finished = Signal()
+
+# An executor has looked for what dead processes left behind, as it does every few seconds. No arguments.
+swept = Signal()

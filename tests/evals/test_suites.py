@@ -16,7 +16,7 @@ from evals_app.models import EvalCaseResult, EvalStatus, EvalSuiteRun, Observati
 from tests.evals.suite_documents import FIXED, MIXED
 from tests.evals.test_concurrency import at_the_same_time
 from tests.factories import make_workflow
-from workflows_app import clock
+from workflows_app import clock, executors
 from workflows_app.models import Run, Source, Workflow
 from workflows_app.services import Refused
 
@@ -107,7 +107,7 @@ def test_workflow_without_version_is_refused() -> None:
         (False, suites.SILENT_FOR / 2, False),  # it waits for a worker
     ],
 )
-def test_suite_run_that_went_silent_is_closed(has_begun, silent_for, is_closed) -> None:
+def test_suite_run_that_went_silent_is_closed_by_the_sweep(has_begun, silent_for, is_closed) -> None:
     workflow = make_workflow(FIXED, "greeter")
     moment = clock.now() - silent_for - timedelta(minutes=1)
     silent = EvalSuiteRun.objects.create(
@@ -116,7 +116,7 @@ def test_suite_run_that_went_silent_is_closed(has_begun, silent_for, is_closed) 
         begun_at=moment if has_begun else None,
         alive_at=moment,
     )
-    suites.run_suite(workflow)
+    executors.announce_unfinished()
     silent.refresh_from_db()
     assert (silent.status == EvalStatus.ERROR, silent.finished_at is not None) == (is_closed, is_closed)
 
