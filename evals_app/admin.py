@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from django import forms
 from django.contrib import admin, messages
 from django.db.models import Q, QuerySet
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
 
 from evals_app import services
 from evals_app.models import BlockStatistics, Observation, PinnedBaseline, Regression
@@ -179,6 +180,15 @@ class PinnedBaselineAdmin(ModelAdmin):
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return may(request, PIN)
+
+    def add_view(
+        self, request: HttpRequest, form_url: str = "", extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        try:
+            return super().add_view(request, form_url, extra_context)
+        except Refused as refused:  # everything is rolled back by now
+            self.message_user(request, refused.message, messages.ERROR)
+            return redirect("admin:evals_app_pinnedbaseline_add")
 
     def save_model(self, request: HttpRequest, obj: PinnedBaseline, form: Any, change: bool) -> None:
         services.pin_baseline(obj.workflow, run=obj.run, version=obj.version, user=who(request))

@@ -37,8 +37,8 @@ def prune(keep: timedelta, on_batch: Callable[[Pruned], None] | None = None) -> 
     gone.keys = IdempotencyKey.objects.filter(
         created_at__lt=timezone.now() - IdempotencyKey.KEPT_FOR
     ).delete()[0]
-    while batch := _oldest(before):
-        _delete(batch, gone)
+    while roots := set(_candidates(before)[:RUNS_A_BATCH]):
+        _delete(roots, gone)
         if on_batch is not None:
             on_batch(gone)
         time.sleep(PAUSE_SECONDS)
@@ -74,17 +74,21 @@ def _kept() -> set[UUID]:
     return kept
 
 
-def _oldest(before: datetime) -> list[UUID]:
-    """The next batch, each run with its children."""
-    found = level = list(_candidates(before)[:RUNS_A_BATCH])
+def _with_children(roots: set[UUID]) -> set[UUID]:
+    found = level = roots
     while level:
-        level = list(Run.objects.filter(parent_run__in=level).values_list("pk", flat=True))
-        found = found + level
+        level = set(Run.objects.filter(parent_run__in=level).values_list("pk", flat=True))
+        found = found | level
     return found
 
 
 @transaction.atomic
-def _delete(batch: list[UUID], gone: Pruned) -> None:
+def _delete(roots: set[UUID], gone: Pruned) -> None:
+    # Whoever pins a run locks it first: what was pinned until now is seen and stays, what would be later is refused.
+    list(
+        Run.objects.select_for_update().filter(pk__in=_with_children(roots)).order_by("pk").values_list("pk")
+    )
+    batch = _with_children(roots - _kept())
     # Events and nodes are many and nothing but their run points to them: no need to load them first.
     events, nodes = RunEvent.objects.filter(run__in=batch), RunNode.objects.filter(run__in=batch)
     gone.events += events._raw_delete(events.db)

@@ -325,6 +325,8 @@ def pin_baseline(
     user: AbstractBaseUser | None = None,
 ) -> None:
     """Compare with one run or version instead of the last hundred; with neither, go back to those."""
+    if run is not None and not Run.objects.select_for_update().filter(pk=run.pk).exists():
+        raise Refused("conflict", f"Run #{run.number} no longer exists; it was deleted a moment ago.")
     if run is None and version is None:
         PinnedBaseline.objects.filter(workflow=workflow).delete()
     else:

@@ -100,12 +100,16 @@ def pin_baseline(request: HttpRequest, slug: str) -> HttpResponse:
     if problem := services.pin_problem(workflow, chosen_run, version):
         messages.error(request, problem)
         return _back(request, workflow)
-    services.pin_baseline(
-        workflow,
-        run=chosen_run,
-        version=version,
-        user=request.user,  # type: ignore[arg-type]
-    )
+    try:
+        services.pin_baseline(
+            workflow,
+            run=chosen_run,
+            version=version,
+            user=request.user,  # type: ignore[arg-type]
+        )
+    except workflow_services.Refused as refused:
+        messages.error(request, refused.message)
+        return _back(request, workflow)
     what = f"run #{chosen_run.number}" if chosen_run else f"version {version.number}" if version else ""
     messages.success(
         request,

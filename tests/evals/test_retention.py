@@ -1,11 +1,16 @@
 """Old runs go; what they said about their blocks stays."""
 
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import timedelta
 from io import StringIO
 from itertools import pairwise
 
 import pytest
 from django.core.management import CommandError, call_command
+from django.db import connection, transaction
 from django.utils import timezone
 
 from evals_app import retention, services
@@ -13,6 +18,7 @@ from evals_app.ingest import ingest
 from evals_app.models import BlockStatistics, Observation, PinnedBaseline
 from tests.factories import make_workflow
 from workflows_app.models import IdempotencyKey, Run, RunEvent, RunNode, RunStatus, Workflow
+from workflows_app.services import Refused
 
 pytestmark = [pytest.mark.storage, pytest.mark.django_db]
 
@@ -89,6 +95,87 @@ def test_tree_of_a_pinned_or_unobserved_child_stays(workflow, depth):
     assert retention.prune(timedelta(days=90)).runs == depth + 1
     assert set(Run.objects.all()) == {*trees[0], *trees[1]}
     assert PinnedBaseline.objects.get().run == trees[0][-1]
+
+
+@contextmanager
+def meanwhile(job: Callable[[threading.Event], object]) -> Iterator[list[object]]:
+    """The block's transaction stays open until a job in another thread has set its event; what the job told."""
+    told: list[object] = []
+    is_there = threading.Event()
+
+    def work() -> None:
+        try:
+            told.append(job(is_there))
+        except Refused as refused:
+            told.append(refused.message)
+        finally:
+            connection.close()
+
+    thread = threading.Thread(target=work)
+    with transaction.atomic():
+        yield told
+        thread.start()
+        assert is_there.wait(30)
+        time.sleep(0.1)  # until it waits for us; if it comes later, it finds us gone
+    thread.join(30)
+    assert not thread.is_alive()
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("depth", [0, 1])
+def test_run_that_is_pinned_while_its_batch_is_deleted_stays(workflow, depth):
+    tree = [run_of(100, level) for level in range(depth + 1)]
+    Run.objects.filter(pk=tree[-1].pk, number__gt=1).update(parent_run=tree[0])
+    run_of(100, 9)
+    gone = retention.Pruned()
+
+    def prune(is_there: threading.Event) -> None:
+        batch = set(retention._candidates(timezone.now()))
+        is_there.set()
+        retention._delete(batch, gone)
+
+    with meanwhile(prune):
+        services.pin_baseline(workflow, run=tree[-1])
+    assert gone.runs == 1
+    assert set(Run.objects.all()) == set(tree)
+    assert PinnedBaseline.objects.get().run == tree[-1]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_run_that_is_deleted_a_moment_before_cannot_be_pinned(workflow):
+    run = run_of(100, 1)
+
+    def pin(is_there: threading.Event) -> None:
+        is_there.set()
+        services.pin_baseline(workflow, run=run)
+
+    with meanwhile(pin) as told:
+        retention._delete({run.pk}, retention.Pruned())
+    assert told == ["Run #1 no longer exists; it was deleted a moment ago."]
+    assert not PinnedBaseline.objects.exists()
+
+
+@pytest.mark.parametrize("door", ["page", "api", "admin"])
+def test_who_pins_a_run_that_has_just_gone_is_told(workflow, admin_client, monkeypatch, door):
+    run = run_of(100, 1)
+    pin = services.pin_baseline
+
+    def pin_late(*given: object, **more: object) -> None:
+        Run.objects.filter(pk=run.pk).delete()
+        pin(*given, **more)
+
+    monkeypatch.setattr(services, "pin_baseline", pin_late)
+    if door == "api":
+        address = f"/api/workflows/{workflow.slug}/baseline/"
+        answer = admin_client.put(address, {"run": str(run.pk)}, "application/json")
+        assert answer.status_code == 409
+    else:
+        address = f"/workflows/{workflow.slug}/baseline/"
+        if door == "admin":
+            address = "/admin/evals_app/pinnedbaseline/add/"
+        answer = admin_client.post(address, {"workflow": workflow.pk, "run": str(run.pk)}, follow=True)
+    assert f"Run #{run.number} no longer exists" in answer.content.decode()
+    assert not PinnedBaseline.objects.exists()
 
 
 def test_idempotency_keys_of_yesterday_go(workflow, admin_user):
