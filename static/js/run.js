@@ -23,6 +23,7 @@
   // The inspector
 
   let asked = 0;
+  let coming = null; // what is being loaded: {pk, block}
   let hasChosen = false;
 
   function state(box) {
@@ -41,6 +42,7 @@
 
   async function open(pk, { isChosen = true, focus = false } = {}) {
     const mine = ++asked;
+    coming = { pk, block: blockOf(pk) };
     if (isChosen) hasChosen = true;
     inspector.setAttribute("aria-busy", "true");
     try {
@@ -57,10 +59,14 @@
     } catch {
       if (mine === asked) window.runsight.toast("This block could not be loaded. Try again in a moment.", "error");
     } finally {
-      if (mine === asked) inspector.removeAttribute("aria-busy");
+      if (mine === asked) {
+        coming = null;
+        inspector.removeAttribute("aria-busy");
+      }
     }
   }
 
+  const blockOf = (pk) => [...page.querySelectorAll("[data-block]")].find((one) => one.dataset.node === String(pk))?.dataset.block;
   const shown = () => inspector?.querySelector("[data-inspected]")?.dataset;
 
   function mark() {
@@ -122,9 +128,9 @@
   function follow(data) {
     const now = shown();
     const isBad = data.passed === false || Boolean(data.error && !data.will_retry);
-    const isFirst = !now;
+    const isFirst = !now && !coming;
     const wasBad = inspector.querySelector(".assertion--failed, .assertion--error, .note--bad");
-    if (now?.inspectedBlock === data.node_id) open(data.node, { isChosen: false });
+    if ((coming?.block ?? now?.inspectedBlock) === data.node_id) open(data.node, { isChosen: false });
     else if (!hasChosen && (isFirst || (isBad && !wasBad))) open(data.node, { isChosen: false });
   }
 
@@ -177,7 +183,8 @@
     const verdict = passed === null ? "" : passed ? ", all assertions passed" : ", not all assertions passed";
     say(`${page.dataset.runName} ${status}${verdict}.`);
     refresh(true);
-    if (!hasChosen && shown()) open(shown().inspected, { isChosen: false });
+    const last = coming?.pk ?? shown()?.inspected;
+    if (!hasChosen && last) open(last, { isChosen: false });
     setTimeout(() => socket?.close(), STAY);
   }
 

@@ -1,6 +1,7 @@
 """A run watched in a real browser: it fills in by itself, survives a lost connection, and leads to its comparison."""
 
 import re
+import time
 
 import pytest
 from playwright.sync_api import expect
@@ -116,6 +117,22 @@ def test_a_lost_connection_is_told_and_what_was_missed_arrives(operator, live_si
     sequence = [int(text) for text in page.locator("[data-log] .log__seq").all_inner_texts()]
     assert sequence == list(range(1, len(sequence) + 1))
     page_faults[:] = [fault for fault in page_faults if "ERR_INTERNET_DISCONNECTED" not in fault]
+
+
+def test_the_block_that_failed_is_shown_though_the_run_ends_while_it_loads(operator, live_site, executor):
+    page = operator
+    text = WATCHED.replace('return "# Report', 'raise ValueError("no paper")  # ')
+    run = services.start_run(make_workflow(text, "ends-badly"), {"pause": 2})
+
+    def answer_late(route):
+        time.sleep(0.5)
+        route.continue_()
+
+    page.route("**/nodes/*/?part=1", answer_late)
+    page.goto(f"{live_site}/runs/{run.pk}/")
+    expect(page.locator("h1 ~ .badge").first).to_have_text("Failed")
+    expect(page.locator(".inspector")).to_have_attribute("data-inspected-block", "second")
+    expect(page.locator(".inspector .note--bad")).to_contain_text("no paper")
 
 
 def test_cancelling_shows_at_once(operator, live_site, watched):
