@@ -196,6 +196,8 @@ def test_a_long_name_is_cut_and_kept_in_the_title():
     assert name in group.find("title").text
     wide = drawn([GraphNode("a", "llm", "請求書の抽出と検証の手順")]).find("g").find("text").text
     assert wide.endswith("…") and len(wide) <= 10
+    capitals = drawn(blocks("SUMMARISE_IT_ALL")).find("g").find("text").text
+    assert capitals.endswith("…") and len(capitals) <= 13
 
 
 def test_a_definition_gives_its_blocks_loops_routes_and_error_ways():

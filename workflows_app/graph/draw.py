@@ -41,13 +41,19 @@ def graph_svg(picture: Layout, *, title: str = "Workflow graph", sprite: str | N
 
 
 def shorten(words: str, space: int) -> str:
-    """The text cut to the space, wide letters counting twice."""
-    room = space
+    """The text cut to the space, wide letters counting more."""
+    room = float(space)
     for index, letter in enumerate(words):
-        room -= 2 if unicodedata.east_asian_width(letter) in "WF" else 1
+        room -= _width(letter)
         if room < 0:
             return words[: max(index - 1, 1)].rstrip() + "…"
     return words
+
+
+def _width(letter: str) -> float:
+    if unicodedata.east_asian_width(letter) in "WF":
+        return 2
+    return 1.35 if letter.isupper() or letter in "mw" else 1
 
 
 def _link(node: GraphNode, css: str, *children: object) -> SafeString:
