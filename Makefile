@@ -57,5 +57,6 @@ soak: $(DEV_STAMP) ## play the faults for hundreds of kills (half an hour or so)
 
 audit: $(DEV_STAMP) ## look for known faults in our code and in what it depends on (needs the network)
 	@$(BIN)/bandit --quiet --recursive --configfile pyproject.toml runsight_site workflows_app evals_app
-	@$(BIN)/pip-audit --skip-editable
+	@$(BIN)/python -m pip freeze --exclude-editable > $(VENV)/audited.txt
+	@$(BIN)/pip-audit --strict --no-deps --disable-pip --requirement $(VENV)/audited.txt
 	@RUNSIGHT_HOME=$$(mktemp -d) RUNSIGHT_URL=https://runsight.example.com $(BIN)/python manage.py check --deploy --fail-level WARNING

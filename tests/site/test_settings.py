@@ -142,6 +142,13 @@ def test_deployment_check_is_clean_with_https(clean_environment: dict[str, str])
     assert "no issues" in result.stdout
 
 
+def test_bandit_finds_nothing_in_the_code() -> None:
+    packages = ["runsight_site", "workflows_app", "evals_app"]
+    command = ["-m", "bandit", "--quiet", "--recursive", "--configfile", "pyproject.toml", *packages]
+    result = subprocess.run([sys.executable, *command], cwd=ROOT, capture_output=True, text=True, timeout=120)
+    assert result.returncode == 0, result.stdout
+
+
 @pytest.mark.parametrize("path", environment_docs.pages())
 def test_settings_documents_are_current(path: str) -> None:
     hint = "run `python -m runsight_site.environment_docs`"
