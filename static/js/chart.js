@@ -70,7 +70,8 @@
   document.addEventListener("click", (event) => {
     const plot = event.target.closest?.('[data-chart="trend"] .chart__plot');
     if (!plot || event.target.closest("a")) return;
-    const href = shown?.mark.getAttribute("href");
+    const mark = shown?.mark ?? nearest(plot.closest(".chart"), event.clientX); // pressing may have taken the focus, and the tip
+    const href = mark?.getAttribute("href");
     if (href) location.assign(href);
   });
 

@@ -67,6 +67,20 @@ def test_the_trend_comes_after_the_page_and_switches_in_place(regressed, live_si
     page.select_option("#trend-part select", "extract")
     page.locator("h2#trend code", has_text="extract").wait_for()
     page.locator("#trend-part .chart__band").wait_for(state="attached")
+    assert "block=extract" in page.url
+    page.go_back()
+    page.locator("h2#trend", has_text=re.compile("^Pass rate per run$")).wait_for()
+    assert "metric=pass_rate" in page.url and "block=extract" not in page.url
+
+
+def test_a_click_beside_a_point_goes_to_its_run_even_where_it_became_worse(regressed, live_site):
+    page = regressed
+    page.goto(f"{live_site}/workflows/{story.PLANTED}/?metric=score#trend")
+    worse = page.locator("#trend-part .chart__worse").first
+    worse.scroll_into_view_if_needed()
+    box = worse.bounding_box()
+    page.mouse.click(box["x"] + box["width"] * 0.6, box["y"] + box["height"] * 0.5)
+    page.wait_for_url(re.compile(r"/runs/[0-9a-f-]{36}/$"))
 
 
 def test_a_new_run_appears_without_a_reload(regressed, live_site):
