@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -123,9 +122,14 @@ class NamedScore(Func):
         )
 
     def as_sqlite(self, compiler: Any, connection: Any, **context: Any) -> Any:
-        column, metric = self.get_source_expressions()
-        extracted = Func(column, Value(f"$.{json.dumps(metric.value)}"), function="JSON_EXTRACT")
-        return extracted.as_sql(compiler, connection, **context)
+        # Not by a path: in one of SQLite's, nothing can stand for a double quote.
+        return super().as_sql(
+            compiler,
+            connection,
+            template="(SELECT value FROM JSON_EACH(%(expressions)s)",
+            arg_joiner=") WHERE key = ",
+            **context,
+        )
 
 
 def _expression(metric: str) -> Any:

@@ -254,7 +254,9 @@ def test_a_backtest_of_a_misspelt_block_is_refused(client: Any) -> None:
 
 
 @pytest.mark.storage
-@pytest.mark.parametrize("metric", ["tone", "3", "9223372036854775808", "sure, 100% so", "[0]", "it's"])
+@pytest.mark.parametrize(
+    "metric", ["tone", "3", "9223372036854775808", "sure, 100% so", "[0]", "it's", '"so"', 'a\\b"', "schön"]
+)
 def test_any_name_of_a_metric_has_a_trend(metric: str) -> None:
     named = f"{{type: contains, value: ok, metric: {json.dumps(metric)}}}"
     make_workflow(YAML.replace("- {type: is-json}", f"- {named}"), "invoices")
