@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, TypeVar, cast
 from urllib.parse import urlencode
 
 from django.contrib import admin
+from django.contrib.admin.exceptions import DisallowedModelAdminToField
+from django.contrib.admin.options import TO_FIELD_VAR
 from django.contrib.auth.decorators import login_not_required
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.http.response import HttpResponseBase
 from django.shortcuts import resolve_url
 from django.template.response import TemplateResponse
 from django.utils.decorators import method_decorator
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.cache import never_cache
+
+View = TypeVar("View", bound=Callable[..., HttpResponseBase])
 
 ORDER = ("workflows_app", "evals_app", "auth")
 NAMES = {"auth": "People", "axes": "Log-in attempts"}
@@ -33,6 +40,17 @@ class RunsightAdminSite(admin.AdminSite):
         from workflows_app import access
 
         return access.may_enter_admin(request.user)
+
+    def admin_view(self, view: View, cacheable: bool = False) -> View:
+        """A view of the admin; an empty `_to_field` is refused like a wrong one, for Django's views break on it."""
+
+        @wraps(view)
+        def checked(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+            if "" in (request.GET.get(TO_FIELD_VAR), request.POST.get(TO_FIELD_VAR)):
+                raise DisallowedModelAdminToField("The field that is referenced has no name.")
+            return view(request, *args, **kwargs)
+
+        return cast("View", super().admin_view(checked, cacheable))
 
     @method_decorator(never_cache)
     @method_decorator(login_not_required)

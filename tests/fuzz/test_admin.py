@@ -23,9 +23,8 @@ LISTS = sorted(
     route for route in routes(get_resolver()) if route.startswith(PREFIX) and not set(route) & set("<(^$\\")
 )
 OBJECTS = sorted(route for route in routes(get_resolver()) if route.startswith(PREFIX) and "<" in route)
-# Not `_to_field`: Django itself breaks on an empty one, for staff only.
 NAMES = ["q", "p", "o", "e", "all", "copy", "against", "next", "status", "id__exact", "workflow__id__exact",
-         "created_at__gte", "created_at__lt", "_facets", "_popup", "_changelist_filters", "term",
+         "created_at__gte", "created_at__lt", "_facets", "_popup", "_to_field", "_changelist_filters", "term",
          "app_label", "model_name", "field_name"]  # fmt: skip
 queries = st.lists(st.tuples(st.sampled_from(NAMES), asked), max_size=3)
 ids = st.sampled_from(["1", "{run}", "{node}", "invoices", "0"]) | st.sampled_from(

@@ -6,6 +6,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 import pytest
+from django.test import Client
 
 from tests.factories import make_workflow
 from tests.fuzz.doors import answer_of, taken_back
@@ -81,6 +82,14 @@ def test_copying_no_workflow_in_the_admin_begins_an_empty_one(admin_client: Any)
 
 def test_pinning_a_version_beyond_all_numbers_is_refused(site: dict[str, Any]) -> None:
     assert post(site, "/workflows/invoices/baseline/", version="9" * 5000).status_code == 302
+
+
+@pytest.mark.parametrize("path", ["", "add/", "1/change/", "1/delete/"])
+def test_empty_reference_in_the_admin(admin_client: Client, path: str) -> None:
+    address = f"/admin/auth/group/{path}"
+    assert admin_client.get(address, {"_to_field": ""}).status_code == 400
+    assert admin_client.post(address, {"_to_field": ""}).status_code == 400
+    assert admin_client.get(address, {"_to_field": "id"}).status_code in (200, 302, 403)
 
 
 JSON_OUTPUTS = """\
