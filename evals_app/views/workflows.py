@@ -113,7 +113,9 @@ def workflow_trend(request: HttpRequest, slug: str) -> HttpResponse:
         block = _block(request, workflow)
         picture = trend_picture(workflow, block, "score", DEFAULT_RANGE, width=420, height=150)
         return render(request, "evals/_trend_small.html", {"picture": picture})
-    response = render(request, "evals/_trend.html", {"workflow": workflow, "trend": _trend(request, workflow)})
+    response = render(
+        request, "evals/_trend.html", {"workflow": workflow, "trend": _trend(request, workflow)}
+    )
     if request.GET:  # something was picked: the page's address says what, to be sent on and gone back to
         response["HX-Push-Url"] = f"{workflow.get_absolute_url()}?{request.GET.urlencode()}"
     return response
