@@ -167,6 +167,16 @@ def test_on_a_phone_a_change_list_of_the_admin_is_a_list(page, live_site, sign_i
     assert cell.evaluate("td => getComputedStyle(td, '::before').content") == '"Version"'
 
 
+def test_the_api_docs_wear_our_colours_by_night_too(page, live_site, sign_in):
+    sign_in(page, User.objects.create_superuser("ada", password="x"))
+    page.emulate_media(color_scheme="dark")
+    page.goto(f"{live_site}/api/docs/")
+    page.locator(".opblock").first.wait_for()
+    assert background(page) == "rgb(18, 19, 22)"
+    block = page.locator(".opblock-get").first
+    assert block.evaluate("one => getComputedStyle(one).backgroundColor") == "rgb(26, 28, 32)"
+
+
 def test_a_phone_shows_where_in_the_navigation_a_page_is(page, live_site, sign_in):
     sign_in(page, User.objects.create_superuser("ada", password="x"))
     page.set_viewport_size({"width": 390, "height": 844})
