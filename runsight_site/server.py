@@ -39,12 +39,14 @@ def serve(host: str, port: int, on_listening: Callable[[], None]) -> None:
     """Serve until SIGINT or SIGTERM."""
     from runsight_site.asgi import application
     from runsight_site.pacing import PacedServer  # daphne installs its event loop when imported
+    from twisted.internet import reactor  # isort: skip - the loop just installed
 
     def started() -> None:
         if not server.listening_addresses:
             raise BadSetting(_why_not(host, port, OSError(errno.EADDRINUSE, "")))
         server.pace_sockets()
-        on_listening()
+        # Not before the event loop minds signals: whoever reads that we are up may stop us at once.
+        reactor.callWhenRunning(on_listening)
 
     interface = host.strip("[]").replace(":", r"\:")
     server = PacedServer(
