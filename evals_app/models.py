@@ -16,10 +16,15 @@ from workflows_app.models import Run, Workflow, WorkflowVersion
 class Observation(models.Model):
     """What one completed production run says about one block; kept when its run is pruned."""
 
-    workflow = models.ForeignKey(Workflow, on_delete=models.CASCADE, related_name="observations")
+    # db_index=False: longer indexes begin with these two.
+    workflow = models.ForeignKey(
+        Workflow, on_delete=models.CASCADE, related_name="observations", db_index=False
+    )
     node_id = models.CharField(max_length=200)
     number = models.PositiveIntegerField()
-    run = models.ForeignKey(Run, null=True, on_delete=models.SET_NULL, related_name="observations")
+    run = models.ForeignKey(
+        Run, null=True, on_delete=models.SET_NULL, related_name="observations", db_index=False
+    )
     run_number = models.PositiveIntegerField()
     at = models.DateTimeField()
     score = models.FloatField(null=True)
