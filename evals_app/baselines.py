@@ -9,6 +9,7 @@ from typing import Any
 from django.db import connection
 
 from evals_app.models import BlockStatistics
+from workflows_app import rows
 from workflows_app.models import RunNode
 
 # DESIGN: a delta from the second run on, an interval only once there is enough to draw one.
@@ -36,9 +37,8 @@ class Measured:
 
 def baseline_of(workflow_id: int, node_id: str) -> Mapping[str, Any] | None:
     """The baseline of a block by metric, or None before its first observation. One indexed read."""
-    with connection.cursor() as cursor:  # once for every block of every run: the ORM would take longer to ask
-        cursor.execute(FIND_BASELINE, [workflow_id, node_id])
-        found = cursor.fetchone() or (None, None)
+    # Once for every block of every run: the ORM would take longer to ask.
+    found = rows.execute(FIND_BASELINE, [workflow_id, node_id]).fetchone() or (None, None)
     pinned, baseline = (BASELINE.from_db_value(value, None, connection) for value in found)
     return pinned or baseline or None
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import structlog
-from django.db import transaction
+from django.db import connection, transaction
 from django.utils import timezone
 
 from evals_app import regressions, statistics
@@ -149,17 +149,24 @@ def _write_evaluation(node: RunNode, fields: dict[str, Any], *, has_assertions: 
         raise
 
 
-@transaction.atomic
 def _write_at_once(node: RunNode, fields: dict[str, Any], *, has_assertions: bool) -> bool:
-    _set(node, fields)
-    if not rows.update(node, fields, only_if_null="evaluated_at"):
-        node.refresh_from_db(fields=list(fields))
-        return False
-    if has_assertions:
+    if not has_assertions:
+        return _write_fields(node, fields)  # one statement, so a transaction of its own
+    with transaction.atomic():
+        if not _write_fields(node, fields):
+            return False
         seq = events.advance(node.run, add=tally(fields["eval_results"]))
         events.append(node.run, seq, EventName.NODE_EVAL_COMPLETE, **eval_event(node, fields))
         _refresh_terminal_run(node.run)
-    return True
+        return True
+
+
+def _write_fields(node: RunNode, fields: dict[str, Any]) -> bool:
+    _set(node, fields)
+    if rows.update(node, fields, only_if_null="evaluated_at"):
+        return True
+    node.refresh_from_db(fields=list(fields))
+    return False
 
 
 def _set(node: RunNode, fields: dict[str, Any]) -> None:
@@ -192,17 +199,14 @@ def counts_as_normal(run: Run) -> bool:
 @transaction.atomic
 def observe_run(run: Run) -> bool:
     """Let a finished run speak about each of its blocks, once; False if it has, or has nothing to say."""
-    if run.observed_at is not None:
+    if run.observed_at is not None or not run.is_terminal:
         return False
-    moment = clock.now()
-    claimed = Run.objects.filter(pk=run.pk, observed_at=None, status__in=TERMINAL).update(observed_at=moment)
-    if not claimed:
+    run.observed_at = clock.now()
+    if not rows.update(run, ["observed_at"], only_if_null="observed_at") or not counts_as_normal(run):
         return False
-    run.observed_at = moment
-    if not counts_as_normal(run):
-        return False
-    done = run.nodes.filter(status=NodeStatus.COMPLETED).order_by("iteration", "attempt")
-    return observe(run, done.defer("output", "prompt"))
+    is_done = "run_id = %s AND status = %s ORDER BY iteration, attempt"
+    values = [rows.key_of(run), NodeStatus.COMPLETED]
+    return observe(run, rows.select(RunNode, is_done, values, without=("output", "prompt")))
 
 
 def observe(run: Run, finished: Iterable[RunNode]) -> bool:
@@ -244,15 +248,25 @@ def last_rounds(nodes: Iterable[RunNode]) -> dict[str, RunNode]:
     return {node.node_id: node for node in nodes if "." not in node.node_id}
 
 
+NAMES_OF_BLOCKS = f'SELECT node_id FROM "{BlockStatistics._meta.db_table}" WHERE'  # noqa: S608 - our own name
+
+
 def lock_statistics(workflow: Workflow, node_ids: Iterable[str]) -> dict[str, BlockStatistics]:
     """The statistics rows of these blocks, made if missing, locked in key order."""
     wanted = sorted(node_ids)
-    rows_of_blocks = BlockStatistics.objects.filter(workflow=workflow, node_id__in=wanted)
-    known = set(rows_of_blocks.values_list("node_id", flat=True))
+    if not wanted:
+        return {}
+    marks = ", ".join(["%s"] * len(wanted))
+    found = f"workflow_id = %s AND node_id IN ({marks})"
+    values = [workflow.pk, *wanted]
+    known = {node_id for (node_id,) in rows.execute(f"{NAMES_OF_BLOCKS} {found}", values).fetchall()}
     missing = [BlockStatistics(workflow=workflow, node_id=name) for name in wanted if name not in known]
     if missing:  # before any row is locked: a new row may come before a locked one in key order
         BlockStatistics.objects.bulk_create(missing, ignore_conflicts=True)
-    return {row.node_id: row for row in rows_of_blocks.select_for_update().order_by("node_id")}
+    locked = (
+        "ORDER BY node_id FOR UPDATE" if connection.features.has_select_for_update else "ORDER BY node_id"
+    )
+    return {row.node_id: row for row in rows.select(BlockStatistics, f"{found} {locked}", values)}
 
 
 def _observation(run: Run, node: RunNode, number: int) -> Observation:

@@ -81,9 +81,10 @@ class RunDriver:
             self._abandon_flights()
 
     def _drive(self) -> None:
+        is_new = self.run.started_at is None
         services.begin_run(self.lease)
         self.spend = self._new_ledger()
-        plan = self._resume()
+        plan = self._resume([] if is_new else list(self.run.nodes.in_order()))
         while True:
             self._record_skips(plan)
             if plan.failure or (plan.is_finished and not self.flights):
@@ -100,9 +101,8 @@ class RunDriver:
 
     # Resuming
 
-    def _resume(self) -> Plan:
+    def _resume(self, nodes: list[RunNode]) -> Plan:
         """The plan as the rows tell it, after evaluating what an earlier owner left unevaluated."""
-        nodes = list(self.run.nodes.in_order())
         for node in nodes:
             node.run = self.run
             if node.status == NodeStatus.COMPLETED and node.evaluated_at is None:

@@ -15,6 +15,8 @@ from workflows_app.outbox import outbox
 # A larger event travels as its number only, and the consumer reads the row.
 LARGEST_FRAME_CHARS = 16_000
 
+TOTALS = "last_seq, cost_usd, prompt_tokens, completion_tokens"
+
 
 class LeaseLost(Exception):
     """The run belongs to someone else now, or is over; nothing was written."""
@@ -28,7 +30,7 @@ def advance(
     add: Mapping[str, float] | None = None,
     change: Mapping[str, Any] | None = None,
 ) -> int:
-    """Take the next `count` sequence numbers of a run and return the first.
+    """Take the next `count` sequence numbers of a run and return the first; the run learns its totals.
 
     One conditional UPDATE: it locks the run's row, checks the fence, adds to totals and changes fields,
     so that totals and history move together.
@@ -40,21 +42,20 @@ def advance(
         values.append(amount)
     for column, value in (change or {}).items():
         assignments.append(f"{column} = %s")
-        values.append(Run._meta.get_field(column).get_db_prep_save(value, connection))  # type: ignore[union-attr]
+        field: Any = Run._meta.get_field(column)
+        values.append(rows.binder(field, connection.vendor)(value))
     where = "id = %s"
-    values.append(Run._meta.pk.get_db_prep_value(run.pk, connection))
+    values.append(rows.key_of(run))
     if fence is not None:
         where += " AND fence = %s AND status = 'running'"
         values.append(fence)
-    table = connection.ops.quote_name(Run._meta.db_table)
     # Table and columns are this file's and the model's own words; everything else is a parameter.
-    statement = f"UPDATE {table} SET {', '.join(assignments)} WHERE {where} RETURNING last_seq"  # noqa: S608
-    with connection.cursor() as cursor:
-        cursor.execute(statement, values)
-        row = cursor.fetchone()
+    statement = f'UPDATE "{Run._meta.db_table}" SET {", ".join(assignments)} WHERE {where} RETURNING {TOTALS}'  # noqa: S608
+    row = rows.execute(statement, values).fetchone()
     if row is None:
         raise LeaseLost(f"Run {run.pk} is no longer ours to write.")
-    return int(row[0]) - count + 1
+    last_seq, run.cost_usd, run.prompt_tokens, run.completion_tokens = row
+    return int(last_seq) - count + 1
 
 
 def append(run: Run, seq: int, event: str, **data: Any) -> RunEvent:

@@ -12,11 +12,12 @@ from pathlib import Path
 from uuid import UUID
 
 from django.conf import settings
-from django.db.models import Case, F, IntegerField, Q, When
+from django.db import connection
+from django.db.models import F, Q
 from django.db.models.functions import Now
 
-from workflows_app import metrics
-from workflows_app.models import Run, RunStatus
+from workflows_app import metrics, rows
+from workflows_app.models import Run, RunStatus, Workflow, WorkflowVersion
 
 MOST_TAKEOVERS = 5
 # Times the length of a lease: one that ends later than this was given before the clock was set back.
@@ -43,20 +44,29 @@ def owner_id() -> str:
 
 def claim(run_id: UUID | str, dead: Collection[str] = ()) -> Lease | None:
     """Take a run that is pending, or whose lease ran out, or whose owner is known to be dead; None if it is none."""
-    taken = Run.objects.filter(_is_free(dead), pk=run_id).update(
-        takeovers=F("takeovers")
-        + Case(When(status=RunStatus.RUNNING, then=1), default=0, output_field=IntegerField()),
-        status=RunStatus.RUNNING,
-        owner=owner_id(),
-        fence=F("fence") + 1,
-        lease_expires_at=Now() + timedelta(seconds=lease_seconds()),
-    )
-    if not taken:
-        return None
-    run = Run.objects.select_related("workflow", "version__workflow").get(pk=run_id)
-    if run.takeovers:
+    mine = {
+        "status": RunStatus.RUNNING,
+        "owner": owner_id(),
+        "fence": F("fence") + 1,
+        "lease_expires_at": Now() + timedelta(seconds=lease_seconds()),
+    }
+    if not Run.objects.filter(_PENDING, pk=run_id).update(**mine):
+        orphan = Run.objects.filter(_orphaned(dead), pk=run_id)
+        if not orphan.update(takeovers=F("takeovers") + 1, **mine):
+            return None
         metrics.TAKEOVERS.inc()
+    run = _load(run_id)
     return Lease(run, run.fence)
+
+
+def _load(run_id: UUID | str) -> Run:
+    """A run with its version and workflow at hand; every run is read once this way, so not by a join of the ORM's."""
+    key = rows.binder(Run._meta.pk, connection.vendor)(run_id)
+    (run,) = rows.select(Run, "id = %s", [key])
+    (run.workflow,) = rows.select(Workflow, "id = %s", [run.workflow_id])
+    (run.version,) = rows.select(WorkflowVersion, "id = %s", [run.version_id])
+    run.version.workflow = run.workflow
+    return run
 
 
 def claimable(dead: Collection[str], limit: int, overdue_seconds: float = 0.0) -> list[UUID]:
@@ -64,19 +74,22 @@ def claimable(dead: Collection[str], limit: int, overdue_seconds: float = 0.0) -
 
     A pending run is listed once it has waited `overdue_seconds`.
     """
-    rows = Run.objects.filter(_is_free(dead), parent_run=None).order_by("created_at")
+    runs = Run.objects.filter(_PENDING | _orphaned(dead), parent_run=None).order_by("created_at")
     if overdue_seconds:
         waited = Q(created_at__lt=Now() - timedelta(seconds=overdue_seconds))
-        rows = rows.filter(~Q(status=RunStatus.PENDING) | waited)
-    return list(rows.values_list("pk", flat=True)[:limit])
+        runs = runs.filter(~_PENDING | waited)
+    return list(runs.values_list("pk", flat=True)[:limit])
 
 
-def _is_free(dead: Collection[str]) -> Q:
+_PENDING = Q(status=RunStatus.PENDING)
+
+
+def _orphaned(dead: Collection[str]) -> Q:
     farthest = Now() + timedelta(seconds=FARTHEST_END * lease_seconds())
-    is_orphan = Q(lease_expires_at__lt=Now()) | Q(lease_expires_at__gt=farthest)
+    is_alone = Q(lease_expires_at__lt=Now()) | Q(lease_expires_at__gt=farthest)
     if dead:
-        is_orphan |= Q(owner__in=dead)
-    return Q(status=RunStatus.PENDING) | (Q(status=RunStatus.RUNNING) & is_orphan)
+        is_alone |= Q(owner__in=dead)
+    return Q(status=RunStatus.RUNNING) & is_alone
 
 
 def dead_owners() -> set[str]:

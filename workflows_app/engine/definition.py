@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, ClassVar
 
 DEFAULT_TIMEOUT_SECONDS = 300.0
@@ -27,7 +28,7 @@ class SoulDef:
     temperature: float | None = None
     max_tokens: int | None = None
 
-    @property
+    @cached_property
     def version(self) -> str:
         """Twelve hex digits over what changes the soul's answers."""
         identity = [

@@ -171,16 +171,20 @@ def end_run(run: Run, status: RunStatus, *, fence: int | None = None, **fields: 
         setattr(run, name, value)
     written = ("status", "finished_at", "duration_ms", "eval_score", "eval_passed", *fields)
     seq = events.advance(run, fence=fence, change={name: getattr(run, name) for name in written})
-    run.refresh_from_db(fields=["cost_usd", "prompt_tokens", "completion_tokens"])
     events.append(run, seq, END_EVENT[status], status=status, **run_facts(run))
     metrics.RUNS_ENDED.labels(status).inc()
     transaction.on_commit(lambda: run_finished.send_robust(sender=Run, run=run), robust=True)
 
 
+VERDICTS = (
+    f'SELECT node_id, eval_score, eval_passed FROM "{RunNode._meta.db_table}" '  # noqa: S608 - our own name
+    "WHERE run_id = %s AND eval_passed IS NOT NULL ORDER BY iteration, attempt"
+)
+
+
 def verdict_of(run: Run) -> tuple[float | None, bool | None]:
     """Mean score and joint verdict over the evaluated nodes, a loop's last round standing for it."""
-    rows = run.nodes.filter(eval_passed__isnull=False).order_by("iteration", "attempt")
-    return joint_verdict(rows.values_list("node_id", "eval_score", "eval_passed"))
+    return joint_verdict(rows.execute(VERDICTS, [rows.key_of(run)]).fetchall())
 
 
 def joint_verdict(

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from django.db import connection, transaction
+from django.db import transaction
 from django.db.models import F
 
-from workflows_app import clock, events
+from workflows_app import clock, events, rows
 from workflows_app.engine.definition import InvalidDocument, SoulDef, WorkflowBlockDef, WorkflowDefinition
 from workflows_app.engine.inputs import check_inputs
 from workflows_app.engine.results import BlockFailure
@@ -92,19 +92,24 @@ def _create_run(
         raise Refused("no_version", f"{workflow.slug} has no saved version to run.")
     if not workflow.enabled:
         raise Refused("disabled", f"{workflow.slug} is disabled; enable it to run it.")
-    definition = version.definition
-    values, faults = check_inputs(definition, dict(inputs or {}))
+    values, faults = check_inputs(version.definition, dict(inputs or {}))
     if faults:
         raise InvalidDocument(faults)
-    return Run.objects.create(
+    return _write_run(workflow, version, values, **fields)
+
+
+def _write_run(workflow: Workflow, version: WorkflowVersion, inputs: Mapping[str, Any], **fields: Any) -> Run:
+    run = Run(
         workflow=workflow,
         version=version,
         number=next_run_number(workflow),
-        inputs=values,
-        resolved=resolve(definition),
+        inputs=inputs,
+        resolved=resolve(version.definition),
         created_at=clock.shared_now(),
         **fields,
     )
+    rows.insert(run)
+    return run
 
 
 def start_child(parent: Lease, node: RunNode, workflow_slug: str, inputs: Mapping[str, Any]) -> Lease:
@@ -150,26 +155,21 @@ def _create_child(parent: Lease, workflow_slug: str, inputs: Mapping[str, Any]) 
     values, faults = check_inputs(version.definition, dict(inputs))
     if faults:
         raise BlockFailure("bad_inputs", "; ".join(str(fault) for fault in faults), is_retryable=False)
-    return Run.objects.create(
-        workflow=workflow,
-        version=version,
-        number=next_run_number(workflow),
+    return _write_run(
+        workflow,
+        version,
+        values,
         source=parent.run.source,
         environment=parent.run.environment,
-        inputs=values,
         started_by_id=parent.run.started_by_id,
         parent_run=parent.run,
         depth=parent.run.depth + 1,
-        resolved=resolve(version.definition),
-        created_at=clock.shared_now(),
     )
 
 
 def next_run_number(workflow: Workflow) -> int:
     """Take the next number of a workflow; the row stays locked until the run is committed."""
-    with connection.cursor() as cursor:
-        cursor.execute(TAKE_NUMBER, [workflow.pk])
-        return int(cursor.fetchone()[0])
+    return int(rows.execute(TAKE_NUMBER, [workflow.pk]).fetchone()[0])
 
 
 def resolve(definition: WorkflowDefinition) -> dict[str, Any]:
@@ -182,8 +182,8 @@ def resolve(definition: WorkflowDefinition) -> dict[str, Any]:
     refs = {block.workflow_ref for block in definition.blocks.values() if isinstance(block, WorkflowBlockDef)}
     children: dict[str, int] = {}
     if refs:
-        rows = Workflow.objects.filter(slug__in=refs).values_list("slug", "current_version__number")
-        children = {slug: number for slug, number in rows if number}
+        found = Workflow.objects.filter(slug__in=refs).values_list("slug", "current_version__number")
+        children = {slug: number for slug, number in found if number}
     return {"souls": souls, "children": children}
 
 
