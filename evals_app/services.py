@@ -23,7 +23,6 @@ from evals_app.plans import BlockPlan, plan_for
 from workflows_app import clock, events, rows
 from workflows_app.metrics import EVALUATION
 from workflows_app.models import (
-    TERMINAL,
     Environment,
     EventName,
     NodeStatus,
@@ -157,7 +156,8 @@ def _write_at_once(node: RunNode, fields: dict[str, Any], *, has_assertions: boo
             return False
         seq = events.advance(node.run, add=tally(fields["eval_results"]))
         events.append(node.run, seq, EventName.NODE_EVAL_COMPLETE, **eval_event(node, fields))
-        _refresh_terminal_run(node.run)
+        if node.run.is_terminal:
+            _refresh_verdict(node.run)
         return True
 
 
@@ -174,14 +174,10 @@ def _set(node: RunNode, fields: dict[str, Any]) -> None:
         setattr(node, name, value)
 
 
-def _refresh_terminal_run(run: Run) -> None:
-    """A node graded after its run ended (cancelled meanwhile, or its process died) counts in the run's verdict.
-
-    The row is locked by now and knows; the run in memory may not.
-    """
-    if Run.objects.filter(pk=run.pk, status__in=TERMINAL).exists():
-        score, passed = verdict_of(run)
-        Run.objects.filter(pk=run.pk).update(eval_score=score, eval_passed=passed)
+def _refresh_verdict(run: Run) -> None:
+    """A node graded after its run ended (cancelled meanwhile, or its process died) counts in the run's verdict."""
+    run.eval_score, run.eval_passed = verdict_of(run)
+    rows.update(run, ("eval_score", "eval_passed"))
 
 
 # One run

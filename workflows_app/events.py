@@ -15,7 +15,7 @@ from workflows_app.outbox import outbox
 # A larger event travels as its number only, and the consumer reads the row.
 LARGEST_FRAME_CHARS = 16_000
 
-TOTALS = "last_seq, cost_usd, prompt_tokens, completion_tokens"
+TOTALS = "last_seq, status, cost_usd, prompt_tokens, completion_tokens"
 
 
 class LeaseLost(Exception):
@@ -30,7 +30,7 @@ def advance(
     add: Mapping[str, float] | None = None,
     change: Mapping[str, Any] | None = None,
 ) -> int:
-    """Take the next `count` sequence numbers of a run and return the first; the run learns its totals.
+    """Take the next `count` sequence numbers of a run and return the first; the run learns its status and totals.
 
     One conditional UPDATE: it locks the run's row, checks the fence, adds to totals and changes fields,
     so that totals and history move together.
@@ -54,7 +54,7 @@ def advance(
     row = rows.execute(statement, values).fetchone()
     if row is None:
         raise LeaseLost(f"Run {run.pk} is no longer ours to write.")
-    last_seq, run.cost_usd, run.prompt_tokens, run.completion_tokens = row
+    last_seq, run.status, run.cost_usd, run.prompt_tokens, run.completion_tokens = row
     return int(last_seq) - count + 1
 
 
