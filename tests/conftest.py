@@ -63,7 +63,7 @@ def postgres_url() -> Iterator[str]:
     server = services.url_of("postgres")
     name = f"runsight_test_{secrets.token_hex(6)}"
     with psycopg.connect(server, autocommit=True) as connection:
-        connection.execute(f"CREATE DATABASE {name}")
+        connection.execute(f"CREATE DATABASE {name} TEMPLATE template0")  # nobody else can be using that one
         yield f"{server.rpartition('/')[0]}/{name}"
         connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
 
