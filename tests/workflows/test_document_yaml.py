@@ -86,7 +86,7 @@ def test_five_megabytes_are_refused_before_parsing() -> None:
     text = "blocks:\n" + "  a: {type: llm}\n" * 320_000
     started = time.perf_counter()
     assert "too large" in one_fault(text).message
-    assert time.perf_counter() - started < 1
+    assert time.perf_counter() - started < PROMPTLY
 
 
 def test_a_full_size_document_of_nothing_but_faults_is_bounded() -> None:

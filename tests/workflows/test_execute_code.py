@@ -79,7 +79,7 @@ async def test_code_is_stopped_when_its_time_is_up(sandbox: Sandbox) -> None:
     with pytest.raises(BlockFailure) as caught:
         await run_one(definition, tools_for(definition, sandbox=sandbox))
     assert caught.value.kind == "timeout"
-    assert time.monotonic() - started < 3
+    assert time.monotonic() - started < PROMPTLY
 
 
 async def test_a_cap_on_duration_stops_code_and_says_so(sandbox: Sandbox) -> None:
@@ -128,12 +128,12 @@ async def test_a_cancelled_run_stops_its_code(sandbox: Sandbox) -> None:
 
 
 async def test_blocks_run_at_the_same_time(sandbox: Sandbox) -> None:
-    definition = define(block("a", "import time\ntime.sleep(0.4)\nreturn 1"))
+    definition = define(block("a", "import time\ntime.sleep(1)\nreturn 1"))
     tools = tools_for(definition, sandbox=sandbox)
     await run_one(define(block("a", "return 1")), tools)  # the zygote is up
     started = time.monotonic()
     await asyncio.gather(*[run_one(definition, tools) for _ in range(4)])
-    assert time.monotonic() - started < 1.2
+    assert time.monotonic() - started < 3.5  # one after the other they take four
 
 
 async def test_too_much_output_fails_the_block(sandbox: Sandbox) -> None:
@@ -158,10 +158,9 @@ async def test_code_that_waits_for_a_thread_is_never_started_once_cancelled(sand
         second = asyncio.create_task(run_one(definition, tools))
         await asyncio.sleep(0.05)
         second.cancel()
-        started = time.monotonic()
         with pytest.raises(asyncio.CancelledError):
             await second
-        assert time.monotonic() - started < 0.2
+        assert not first.done()
         assert (await first).output == "1"
 
 

@@ -130,15 +130,15 @@ async def test_the_delay_is_capped_and_nonsense_is_ignored() -> None:
     with OpenAIServer(*behaviours) as server:
         started = time.monotonic()
         assert (await ask(server, retry=policy)).text == "Hello!"
-    assert 0.2 <= time.monotonic() - started < 2
+    assert 0.2 <= time.monotonic() - started < PROMPTLY
 
 
 async def test_a_delay_beyond_the_time_limit_is_not_waited_for() -> None:
     started = time.monotonic()
-    error, server = await fail(failure(429, "slow down", retry_after="20"), timeout_seconds=3)
+    error, server = await fail(failure(429, "slow down", retry_after="20"), timeout_seconds=10)
     assert (error.kind, error.retryable) == ("rate_limited", True)
     assert "slow down" in error.message
-    assert time.monotonic() - started < 2
+    assert time.monotonic() - started < PROMPTLY
     assert len(server.requests) == 1
 
 
@@ -272,7 +272,7 @@ async def test_the_time_limit_is_for_the_whole_call(behaviour: Behaviour) -> Non
     started = time.monotonic()
     error, _ = await fail(behaviour, timeout_seconds=0.4)
     assert (error.kind, error.retryable) == ("timeout", True)
-    assert time.monotonic() - started < 2
+    assert time.monotonic() - started < PROMPTLY
 
 
 @pytest.mark.parametrize(
@@ -311,7 +311,7 @@ async def test_many_calls_at_once() -> None:
         provider = OpenAIProvider(base_url=server.url)
         started = time.monotonic()
         await asyncio.gather(*(provider.complete(REQUEST) for _ in range(30)))
-        assert time.monotonic() - started < 3
+        assert time.monotonic() - started < PROMPTLY  # one after the other they take six
         await provider.aclose()
 
 

@@ -83,9 +83,9 @@ def test_checking_costs_little_more_than_parsing():
     def best(once):
         times = []
         for _ in range(5):
-            started = time.perf_counter()
+            started = time.thread_time()
             once()
-            times.append(time.perf_counter() - started)
+            times.append(time.thread_time() - started)
         return min(times)
 
     assert best(lambda: check_code(code, ["json"])) < 4 * best(lambda: ast.parse(code))

@@ -1,6 +1,5 @@
 """Watching many runs: a snapshot, then what changes, one frame a second, and the end of every run."""
 
-import itertools
 import json
 import threading
 import time
@@ -73,9 +72,8 @@ def test_frames_are_a_second_apart_and_tell_the_newest_state_of_each_run(live_si
             moments.append(time.monotonic())
             told[frame["data"]["id"]] = frame["data"]["nodes_done"]
         assert viewer.is_quiet(1.5)  # nothing is told twice
-    gaps = [later - earlier for earlier, later in itertools.pairwise(moments)]
-    assert min(gaps) > 0.8
-    assert len(moments) <= 5
+    # Over all of them: a frame that came late must not make the next one look early.
+    assert len(moments) <= moments[-1] - moments[0] + 2
 
 
 def test_more_changes_than_frames_are_shown_as_a_list(

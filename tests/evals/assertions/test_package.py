@@ -7,7 +7,6 @@ import json
 import subprocess
 import sys
 import threading
-import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -110,13 +109,12 @@ async def test_event_loop_goes_on_while_a_pattern_backtracks():
     task = asyncio.create_task(
         run_assertions([{"type": "regex", "value": "(a|aa)+$"}] * 3, AssertionContext("a" * 5_000 + "!"))
     )
-    longest, last = 0.0, time.perf_counter()
+    turns = 0
     while not task.done():
         await asyncio.sleep(0.002)
-        now = time.perf_counter()
-        longest, last = max(longest, now - last), now
+        turns += 1
     assert all("stopped" in one.reason for one in task.result().results)
-    assert longest < 0.2
+    assert turns > 10  # a loop that each pattern holds up turns three times
 
 
 async def test_one_that_breaks_stops_no_other(monkeypatch):

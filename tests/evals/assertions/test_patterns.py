@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from evals_app.assertions import AssertionContext, compile_assertions, run_assertion
 from evals_app.assertions.limits import PatternBudget
 from evals_app.assertions.patterns import _PLAIN, BadPattern, compile_pattern
+from tests.timing import PROMPTLY
 
 EXPLOSIVE = ["(a|aa)+$", "(a|a?)+$"]
 LONG = "ab" * 40 + "a" * 5_000 + "!"
@@ -102,7 +103,7 @@ def test_plain_patterns_are_known_to_the_matcher(pattern):
 def test_explosive_pattern_is_stopped_as_an_error(pattern, type_):
     started = time.perf_counter()
     result = run_assertion({"type": type_, "value": pattern}, AssertionContext(LONG))
-    assert time.perf_counter() - started < 3
+    assert time.perf_counter() - started < PROMPTLY
     assert (result.passed, result.score, result.error) == (False, 0.0, True)
     assert "stopped after 250 ms" in result.reason
 
@@ -111,7 +112,7 @@ def test_the_textbook_pattern_ends():
     started = time.perf_counter()
     result = run_assertion({"type": "regex", "value": "^(a+)+$"}, AssertionContext("a" * 100_000 + "!"))
     assert not result.passed
-    assert time.perf_counter() - started < 3
+    assert time.perf_counter() - started < PROMPTLY
 
 
 def test_a_block_that_spent_its_time_gives_each_further_pattern_little():
