@@ -11,7 +11,7 @@ from django.db.models import Q, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 
-from evals_app import services
+from evals_app import actions, services
 from evals_app.models import BlockStatistics, Observation, PinnedBaseline, Regression
 from workflows_app import formats
 from workflows_app.admin.facts import FactAdmin, ModelAdmin, may, pretty, who
@@ -75,11 +75,11 @@ class RegressionAdmin(BlockFacts):
 
     @admin.action(description="Acknowledge", permissions=["handle"])
     def acknowledge(self, request: HttpRequest, queryset: QuerySet[Regression]) -> None:
-        self._handle(request, queryset, services.acknowledge_regression, "Acknowledged")
+        self._handle(request, queryset, actions.acknowledge_regression, "Acknowledged")
 
     @admin.action(description="Resolve", permissions=["handle"])
     def resolve(self, request: HttpRequest, queryset: QuerySet[Regression]) -> None:
-        self._handle(request, queryset, services.resolve_regression, "Resolved")
+        self._handle(request, queryset, actions.resolve_regression, "Resolved")
 
     def _handle(
         self, request: HttpRequest, queryset: QuerySet[Regression], act: Callable[..., Any], word: str
@@ -156,7 +156,7 @@ class PinForm(ModelForm):
         for name, chosen in (("run", run), ("version", version)):
             if chosen and workflow and chosen.workflow_id != workflow.pk:
                 self.add_error(name, f"This belongs to {chosen.workflow.slug}, not to {workflow.slug}.")
-        if workflow and not self.errors and (problem := services.pin_problem(workflow, run, version)):
+        if workflow and not self.errors and (problem := actions.pin_problem(workflow, run, version)):
             self.add_error("run" if run else "version", problem)
         return data
 
@@ -191,11 +191,11 @@ class PinnedBaselineAdmin(ModelAdmin):
             return redirect("admin:evals_app_pinnedbaseline_add")
 
     def save_model(self, request: HttpRequest, obj: PinnedBaseline, form: Any, change: bool) -> None:
-        services.pin_baseline(obj.workflow, run=obj.run, version=obj.version, user=who(request))
+        actions.pin_baseline(obj.workflow, run=obj.run, version=obj.version, user=who(request))
         obj.pk = PinnedBaseline.objects.values_list("pk", flat=True).get(workflow=obj.workflow)
 
     def delete_model(self, request: HttpRequest, obj: PinnedBaseline) -> None:
-        services.pin_baseline(obj.workflow, user=who(request))
+        actions.pin_baseline(obj.workflow, user=who(request))
 
     def delete_queryset(self, request: HttpRequest, queryset: QuerySet[PinnedBaseline]) -> None:
         for row in queryset.select_related("workflow"):

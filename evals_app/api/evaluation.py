@@ -12,7 +12,8 @@ from rest_framework.response import Response
 
 from evals_app.assertions import AssertionContext, assertion_types, run_assertions_sync, validate_assertions
 from evals_app.backtest import backtest
-from evals_app.ingest import Ingested, Report, further_faults
+from evals_app.ingest import Ingested, Report
+from evals_app.report_faults import further_faults
 from evals_app.serializers.evaluation import (
     AssertionTypeSerializer,
     BacktestRequestSerializer,

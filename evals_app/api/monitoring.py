@@ -12,7 +12,7 @@ from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from evals_app import services
+from evals_app import actions
 from evals_app.dashboard import BUCKETS, MOST_ATTENTION, attention, dashboard
 from evals_app.models import PinnedBaseline, Regression, RegressionKind, RegressionState
 from evals_app.ranges import RANGES, UnknownRange
@@ -202,7 +202,7 @@ class Acknowledge(ApiView):
     )
     def post(self, request: Request, pk: UUID) -> Response:
         """Say that somebody looks after it; again changes nothing, 409 once it is resolved."""
-        found = services.acknowledge_regression(find_regression(pk), self.caller)
+        found = actions.acknowledge_regression(find_regression(pk), self.caller)
         return Response(RegressionSerializer(found).data)
 
 
@@ -214,7 +214,7 @@ class Resolve(ApiView):
     @extend_schema(operation_id="regressions_resolve", request=None, responses={200: RegressionSerializer})
     def post(self, request: Request, pk: UUID) -> Response:
         """Say that it is over; again changes nothing."""
-        found = services.resolve_regression(find_regression(pk), self.caller)
+        found = actions.resolve_regression(find_regression(pk), self.caller)
         return Response(RegressionSerializer(found).data)
 
 
@@ -250,16 +250,16 @@ class Baseline(ApiView):
             version = workflow.versions.filter(number=sent["version"]).first()
             if version is None:
                 raise _bad("version", f"{slug} has no version {sent['version']}.")
-        if problem := services.pin_problem(workflow, run, version):
+        if problem := actions.pin_problem(workflow, run, version):
             raise _bad("run" if run else "version", problem)
-        services.pin_baseline(workflow, run=run, version=version, user=self.caller)
+        actions.pin_baseline(workflow, run=run, version=version, user=self.caller)
         return Response(_baseline(workflow))
 
     @extend_schema(operation_id="workflows_unpin_baseline", responses={200: BaselineSerializer})
     def delete(self, request: Request, slug: str) -> Response:
         """Go back to the last hundred runs."""
         workflow = find_workflow(slug)
-        services.pin_baseline(workflow, user=self.caller)
+        actions.pin_baseline(workflow, user=self.caller)
         return Response(_baseline(workflow))
 
 

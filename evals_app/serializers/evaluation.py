@@ -8,7 +8,7 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from evals_app.backtest import DEFAULT_OUTPUTS, MOST_OUTPUTS
-from evals_app.ingest import MOST_NODES
+from evals_app.report_faults import MOST_NODES
 from evals_app.written import MOST_ASSERTIONS, read_assertions
 from workflows_app.engine.definition import Fault, InvalidDocument
 from workflows_app.models import Environment, RunStatus

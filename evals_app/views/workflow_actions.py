@@ -12,7 +12,7 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.http import require_http_methods, require_POST
 
-from evals_app import services
+from evals_app import actions
 from evals_app.models import Regression
 from evals_app.views.workflows import find
 from workflows_app import access
@@ -97,11 +97,11 @@ def pin_baseline(request: HttpRequest, slug: str) -> HttpResponse:
         if version is None:
             messages.error(request, f"{slug} has no version {named_version[:40]}.")
             return _back(request, workflow)
-    if problem := services.pin_problem(workflow, chosen_run, version):
+    if problem := actions.pin_problem(workflow, chosen_run, version):
         messages.error(request, problem)
         return _back(request, workflow)
     try:
-        services.pin_baseline(
+        actions.pin_baseline(
             workflow,
             run=chosen_run,
             version=version,
@@ -133,7 +133,7 @@ def _run(workflow: Workflow, named: str) -> Run | None:
 def acknowledge(request: HttpRequest, pk: UUID) -> HttpResponse:
     """Say that somebody looks after it."""
     return _handle(
-        request, pk, services.acknowledge_regression, "Acknowledged: it stays in sight until it is over."
+        request, pk, actions.acknowledge_regression, "Acknowledged: it stays in sight until it is over."
     )
 
 
@@ -141,7 +141,7 @@ def acknowledge(request: HttpRequest, pk: UUID) -> HttpResponse:
 @access.requires("evals_app.handle_regression")
 def resolve(request: HttpRequest, pk: UUID) -> HttpResponse:
     """Say that it is over."""
-    return _handle(request, pk, services.resolve_regression, "Resolved: it is compared afresh from now on.")
+    return _handle(request, pk, actions.resolve_regression, "Resolved: it is compared afresh from now on.")
 
 
 def _handle(

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from django.db import connection
 
+from evals_app import actions
 from evals_app import services as evals
 from evals_app.ingest import ingest
 from evals_app.models import BlockStatistics, Observation, PinnedBaseline
@@ -125,9 +126,9 @@ def test_baselines_pinned_at_the_same_moment_leave_one():
     workflow = make_workflow(MANY, "many")
     runs = [ingest(report(f"pinned-{n}", random.Random(n))).run for n in range(THREADS)]
     for _ in range(3):
-        at_the_same_time([partial(evals.pin_baseline, workflow, run=run) for run in runs])
+        at_the_same_time([partial(actions.pin_baseline, workflow, run=run) for run in runs])
         assert PinnedBaseline.objects.get().run in runs
-        evals.pin_baseline(workflow)
+        actions.pin_baseline(workflow)
     assert not PinnedBaseline.objects.exists()
 
 
@@ -139,7 +140,7 @@ def test_rebuilding_while_runs_end_loses_none():
             partial(ingest, report(f"{turn}-{n}", chance)) for n in range(THREADS - 2)
         ]
         at_the_same_time(
-            [*jobs, lambda: evals.rebuild_statistics(workflow), lambda: evals.pin_baseline(workflow)]
+            [*jobs, lambda: evals.rebuild_statistics(workflow), lambda: actions.pin_baseline(workflow)]
         )
     assert Run.objects.count() == 3 * (THREADS - 2)
     assert_consistent(workflow)

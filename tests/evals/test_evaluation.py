@@ -3,6 +3,7 @@
 import pytest
 from django.db import OperationalError
 
+from evals_app import actions
 from evals_app import services as evals
 from evals_app.ingest import ingest
 from evals_app.models import BlockStatistics, Observation
@@ -170,10 +171,10 @@ def test_statistics_survive_the_pruning_of_their_runs(parrot):
 def test_pinned_run_is_what_later_nodes_compare_with(parrot):
     say(parrot, "yes")
     bad = say(parrot, "no")
-    evals.pin_baseline(parrot, run=bad)
+    actions.pin_baseline(parrot, run=bad)
     delta = say(parrot, "yes").nodes.get(node_id="say").delta
     assert (delta["baseline_score"], delta["score_delta"]) == (0.75, 0.25)
-    evals.pin_baseline(parrot)
+    actions.pin_baseline(parrot)
     assert say(parrot, "yes").nodes.get(node_id="say").delta["baseline_run_count"] == 3
 
 

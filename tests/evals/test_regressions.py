@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from evals_app import regressions, services
+from evals_app import actions, regressions
 from evals_app.evidence import Change, Level
 from evals_app.models import BlockStatistics, Observation, Regression
 from tests.factories import ONE_CODE_BLOCK, make_workflow, run_now
@@ -54,7 +54,7 @@ def test_regression_closes_itself_when_the_block_is_back(tell):
 
 def test_regression_resolved_too_early_is_told_again_once_its_evidence_has_doubled(tell):
     tell()
-    services.resolve_regression(Regression.objects.get(), None)
+    actions.resolve_regression(Regression.objects.get(), None)
     tell(kind="weakened", evidence=9.0)
     assert not Regression.objects.unresolved().exists()
     tell(kind="strengthened", evidence=21.0)

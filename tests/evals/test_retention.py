@@ -13,7 +13,7 @@ from django.core.management import CommandError, call_command
 from django.db import connection, transaction
 from django.utils import timezone
 
-from evals_app import retention, services
+from evals_app import actions, retention, services
 from evals_app.ingest import ingest
 from evals_app.models import BlockStatistics, Observation, PinnedBaseline
 from tests.factories import make_workflow
@@ -64,7 +64,7 @@ def test_old_runs_go_in_batches_and_their_observations_stay(workflow, monkeypatc
 
 def test_pinned_running_and_unobserved_runs_stay(workflow):
     pinned, running, unobserved, _ = (run_of(100, n) for n in range(4))
-    services.pin_baseline(workflow, run=pinned)
+    actions.pin_baseline(workflow, run=pinned)
     Run.objects.filter(pk=running.pk).update(status=RunStatus.RUNNING, finished_at=None)
     Run.objects.filter(pk=unobserved.pk).update(observed_at=None)
     assert "1 runs" in pruned("--keep", "90d", "--dry-run")
@@ -89,7 +89,7 @@ def test_tree_of_a_pinned_or_unobserved_child_stays(workflow, depth):
     for tree in trees:
         for parent, child in pairwise(tree):
             Run.objects.filter(pk=child.pk).update(parent_run=parent)
-    services.pin_baseline(workflow, run=trees[0][-1])
+    actions.pin_baseline(workflow, run=trees[0][-1])
     Run.objects.filter(pk=trees[1][-1].pk).update(observed_at=None)
     assert "1 runs" in pruned("--keep", "90d", "--dry-run")
     assert retention.prune(timedelta(days=90)).runs == depth + 1
@@ -135,7 +135,7 @@ def test_run_that_is_pinned_while_its_batch_is_deleted_stays(workflow, depth):
         retention._delete(batch, gone)
 
     with meanwhile(prune):
-        services.pin_baseline(workflow, run=tree[-1])
+        actions.pin_baseline(workflow, run=tree[-1])
     assert gone.runs == 1
     assert set(Run.objects.all()) == set(tree)
     assert PinnedBaseline.objects.get().run == tree[-1]
@@ -147,7 +147,7 @@ def test_run_that_is_deleted_a_moment_before_cannot_be_pinned(workflow):
 
     def pin(is_there: threading.Event) -> None:
         is_there.set()
-        services.pin_baseline(workflow, run=run)
+        actions.pin_baseline(workflow, run=run)
 
     with meanwhile(pin) as told:
         retention._delete({run.pk}, retention.Pruned())
@@ -158,13 +158,13 @@ def test_run_that_is_deleted_a_moment_before_cannot_be_pinned(workflow):
 @pytest.mark.parametrize("door", ["page", "api", "admin"])
 def test_who_pins_a_run_that_has_just_gone_is_told(workflow, admin_client, monkeypatch, door):
     run = run_of(100, 1)
-    pin = services.pin_baseline
+    pin = actions.pin_baseline
 
     def pin_late(*given: object, **more: object) -> None:
         Run.objects.filter(pk=run.pk).delete()
         pin(*given, **more)
 
-    monkeypatch.setattr(services, "pin_baseline", pin_late)
+    monkeypatch.setattr(actions, "pin_baseline", pin_late)
     if door == "api":
         address = f"/api/workflows/{workflow.slug}/baseline/"
         answer = admin_client.put(address, {"run": str(run.pk)}, "application/json")

@@ -63,7 +63,7 @@ def add_rows(tag: str) -> Run:
         acknowledged_by=user,
         resolved_by=user,
     )
-    from evals_app.services import pin_baseline
+    from evals_app.actions import pin_baseline
 
     pin_baseline(workflow, run=run, user=user)
     return run
