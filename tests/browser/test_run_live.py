@@ -175,10 +175,12 @@ def test_the_pages_have_no_serious_finding_by_axe_and_fit_a_phone(operator, live
         page.set_viewport_size({"width": 1280, "height": 800})
         page.goto(live_site + address)
         assert serious_findings(page) == []
-        page.set_viewport_size({"width": 390, "height": 844})
-        assert (
-            page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth") <= 0
-        )
+        for width in (390, 768):
+            page.set_viewport_size({"width": width, "height": 844})
+            assert (
+                page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+                <= 0
+            )
 
 
 def test_a_long_word_that_was_expected_stays_on_the_page(operator, live_site, executor):

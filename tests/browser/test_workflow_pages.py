@@ -120,7 +120,7 @@ def test_without_scripts_nothing_waits_and_the_trend_is_a_link_away(browser, liv
     page = context.new_page()
     sign_in(page, user_in("admin"))
     page.goto(f"{live_site}/")
-    assert page.locator(".skeleton:visible").count() == 0
+    assert page.locator(".skeleton:visible, .figure:visible").count() == 0
     page.goto(f"{live_site}/workflows/shout/")
     assert page.locator(".skeleton:visible").count() == 0
     assert page.locator(".button:visible", has_text="Run…").count() == 1
@@ -129,7 +129,7 @@ def test_without_scripts_nothing_waits_and_the_trend_is_a_link_away(browser, liv
     context.close()
 
 
-def test_every_page_is_accessible_in_both_themes_and_fits_a_phone(regressed, live_site):
+def test_every_page_is_accessible_in_both_themes_and_fits_a_phone_and_a_tablet(regressed, live_site):
     from tests.evals.test_pages_souls import make_soul
 
     make_soul(slug="clerk")
@@ -141,5 +141,6 @@ def test_every_page_is_accessible_in_both_themes_and_fits_a_phone(regressed, liv
         for scheme in ("light", "dark"):
             page.emulate_media(color_scheme=scheme)
             assert serious_findings(page) == [], path
-        page.set_viewport_size({"width": 390, "height": 844})
-        assert overflow(page) <= 0, path
+        for width in (390, 768):
+            page.set_viewport_size({"width": width, "height": 844})
+            assert overflow(page) <= 0, (path, width)
