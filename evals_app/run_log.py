@@ -39,8 +39,10 @@ def _told(event: str, data: dict[str, Any]) -> tuple[str, str]:
         case EventName.NODE_COMPLETED:
             return f"{name} completed in {formats.duration(data.get('latency_ms'))}", ""
         case EventName.NODE_FAILED:
-            again = ", will be tried again" if data.get("will_retry") else ""
-            return f"{name} failed: {(data.get('error') or {}).get('message', '')}{again}", "bad"
+            why = (data.get("error") or {}).get("message", "")
+            if data.get("will_retry"):
+                why = f"{why.removesuffix('.')}; will be tried again"
+            return f"{name} failed: {why}", "bad"
         case EventName.NODE_EVAL_COMPLETE:
             return _graded(name, data)
         case EventName.REGRESSION_FOUND:

@@ -86,6 +86,12 @@
     event.preventDefault();
   });
 
+  // What was asked for by a click does not come: say so, once, however often it is clicked.
+  document.addEventListener("htmx:sendError", () => {
+    const words = "The server cannot be reached. Try again in a moment.";
+    if (![...document.querySelectorAll(".toast > span")].some((one) => one.textContent === words)) toast(words, "warning");
+  });
+
   // At a phone's width the navigation scrolls; where one is should be in sight.
   const here = document.querySelector(".nav [aria-current]");
   const nav = here?.closest(".nav");

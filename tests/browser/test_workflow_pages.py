@@ -83,6 +83,20 @@ def test_a_click_beside_a_point_goes_to_its_run_even_where_it_became_worse(regre
     page.wait_for_url(re.compile(r"/runs/[0-9a-f-]{36}/$"))
 
 
+def test_a_switch_that_the_server_does_not_answer_says_so_once(regressed, live_site, page_faults):
+    page = regressed
+    page.goto(f"{live_site}/workflows/{story.PLANTED}/")
+    page.locator("#trend-part .chart__plot").wait_for()
+    page.context.set_offline(True)
+    for metric in ("Pass rate", "Cost"):
+        page.click(f"#trend-part >> text={metric}")
+        page.locator(".toast", has_text="cannot be reached").wait_for()
+    assert page.locator(".toast").count() == 1
+    page.context.set_offline(False)
+    expected = ("ERR_INTERNET_DISCONNECTED", "htmx:sendError", "htmx:afterRequest")
+    page_faults[:] = [fault for fault in page_faults if not any(one in fault for one in expected)]
+
+
 def test_a_new_run_appears_without_a_reload(regressed, live_site):
     page = regressed
     page.goto(f"{live_site}/workflows/{story.PLANTED}/")

@@ -8,10 +8,20 @@ import yaml
 from evals_app.inspector import Inspector
 from evals_app.models import Regression
 from evals_app.run_blocks import RunBlocks, blocks_in_order
+from evals_app.run_log import log_lines
 from tests.callers import queries_of, user_in
 from tests.factories import make_workflow, run_now
 from workflows_app.engine.validate import compile_document
-from workflows_app.models import NodeStatus, Run, RunNode, Soul, SoulVersion, Workflow, WorkflowVersion
+from workflows_app.models import (
+    NodeStatus,
+    Run,
+    RunEvent,
+    RunNode,
+    Soul,
+    SoulVersion,
+    Workflow,
+    WorkflowVersion,
+)
 
 CHECKED = """\
 version: "1.0"
@@ -165,6 +175,13 @@ def test_a_failed_attempt_an_evaluation_that_broke_and_a_failed_assertion_are_to
     second = html_of(operator, f"/runs/{run.pk}/nodes/{broke.pk}/")
     assert "The evaluation itself broke" in second and "KeyError" in second
     assert broke.verdict == "error"
+
+
+def test_the_log_says_why_an_attempt_failed_and_that_another_follows(db):
+    run = bare_run()
+    data = {"node_id": "extract", "error": {"message": "The process stopped."}, "will_retry": True}
+    (line,) = log_lines(run, [RunEvent(run=run, seq=1, event="node_failed", data=data, at=run.created_at)])
+    assert line.text == "extract failed: The process stopped; will be tried again"
 
 
 def test_a_cap_that_only_warned_is_told(operator):
