@@ -24,8 +24,7 @@ def sparkline(
     known = [(i, v) for i, value in enumerate(values) if (v := finite(value)) is not None]
     label = title or _spoken(known, metric)
     if not known:
-        dash = element("line", x1=2, x2=width - 2, y1=height / 2, y2=height / 2, class_="sparkline__none")
-        return _small("sparkline", width, height, label or "No data yet", dash)
+        return _small("sparkline", width, height, label or "No data yet", _dashes(width, height / 2))
     low, high = min(v for _, v in known), max(v for _, v in known)
     span = (high - low) or 1.0
     pad = 4.0
@@ -39,11 +38,13 @@ def sparkline(
     points = [place(i, v) for i, v in known]
     along = "L".join(f"{number(x)} {number(y)}" for x, y in points)
     (start_x, _), (end_x, end_y) = points[0], points[-1]
+    alone = [_dashes(width, end_y)] if len(points) == 1 else []  # one value has no shape yet
     return _small(
         f"sparkline sparkline--{tone}",
         width,
         height,
         label,
+        *alone,
         element(
             "path",
             d=f"M{number(start_x)} {height}L{along}L{number(end_x)} {height}z",
@@ -52,6 +53,10 @@ def sparkline(
         element("path", d=f"M{along}", class_="sparkline__line"),
         element("circle", cx=end_x, cy=end_y, r=2.5, class_="sparkline__end"),
     )
+
+
+def _dashes(width: float, y: float) -> SafeString:
+    return element("line", x1=2, x2=width - 2, y1=y, y2=y, class_="sparkline__none")
 
 
 def _spoken(known: list[tuple[int, float]], metric: str) -> str:

@@ -188,6 +188,11 @@ def test_a_sparkline_goes_straight_across_what_is_missing():
     assert path.get("d").count("M") == 1 and path.get("d").count("L") == 1
 
 
+@pytest.mark.parametrize("values, dashed", [([], 1), ([0.5], 1), ([None, 0.5], 1), ([0.5, 0.6], 0)])
+def test_a_sparkline_without_a_shape_is_dashed(values, dashed):
+    assert sparkline(values).count("sparkline__none") == dashed
+
+
 def test_a_sparkline_says_where_it_went():
     assert parsed(sparkline([0.9, 0.7], metric="pass_rate")).get("aria-label") == "from 90 % to 70 %"
 
