@@ -19,7 +19,7 @@ from tests.factories import make_workflow
 from workflows_app.api.workflows import EXAMPLE_YAML
 from workflows_app.models import IdempotencyKey, Run, Workflow
 
-pytestmark = [pytest.mark.django_db, pytest.mark.storage]
+pytestmark = pytest.mark.django_db
 START = "/api/workflows/analysis/runs/"
 
 
@@ -200,6 +200,8 @@ FILTERS = [
     ("workflow=nothing", 0),
     ("version=1", 5),
     ("eval_passed=false", 2),
+    ("eval_passed=True", 3),
+    ("eval_passed=", 5),
     ("created_after=2020-01-01T00:00:00Z", 5),
     ("created_before=2020-01-01T00:00:00Z", 0),
     ("environment=simulation", 0),
@@ -214,7 +216,18 @@ def test_runs_are_filtered(query: str, count: int, operator: Any, workflow: Work
 
 
 @pytest.mark.parametrize(
-    "query", ["status=done", "limit=0", "limit=x", "cursor=x", "ordering=cost", "fields=nothing", "version=x"]
+    "query",
+    [
+        "status=done",
+        "limit=0",
+        "limit=x",
+        "cursor=x",
+        "ordering=cost",
+        "fields=nothing",
+        "version=x",
+        "eval_passed=null",
+        "eval_passed=yes",
+    ],
 )
 def test_a_query_that_means_nothing_is_refused(query: str, operator: Any) -> None:
     assert operator.get(f"/api/runs/?{query}").status_code == 400

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
+from django import forms
 from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.shortcuts import get_object_or_404
@@ -80,6 +81,24 @@ EXAMPLE_RUN = {
 }
 
 
+class StrictBooleanField(forms.Field):
+    """true or false; anything else is a fault, where Django's own would filter nothing."""
+
+    def to_python(self, value: Any) -> bool | None:
+        if value in self.empty_values:
+            return None
+        if value.casefold() not in ("true", "1", "false", "0"):
+            raise forms.ValidationError(f"{value[:50]!r} is no truth value; use true or false.")
+        return value.casefold() in ("true", "1")
+
+    def validate(self, value: bool | None) -> None:
+        """Nothing to add: the list may also be asked without it."""
+
+
+class StrictBooleanFilter(filters.BooleanFilter):
+    field_class = StrictBooleanField
+
+
 class RunFilter(filters.FilterSet):
     """Which runs."""
 
@@ -88,7 +107,7 @@ class RunFilter(filters.FilterSet):
     status = filters.MultipleChoiceFilter(choices=RunStatus.choices)
     source = filters.MultipleChoiceFilter(choices=Source.choices)
     environment = filters.ChoiceFilter(choices=Environment.choices)
-    eval_passed = filters.BooleanFilter()
+    eval_passed = StrictBooleanFilter(widget=forms.TextInput)
     created_after = filters.IsoDateTimeFilter(field_name="created_at", lookup_expr="gte")
     created_before = filters.IsoDateTimeFilter(field_name="created_at", lookup_expr="lt")
     external_id = filters.CharFilter()
