@@ -42,7 +42,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """A fixture that brings a service marks its tests as needing it."""
+    """A fixture that brings a service marks its tests as needing it; what uses tables must hold on both databases."""
     bringing = {
         "postgres_url": "postgres",
         "redis_url": "redis",
@@ -50,9 +50,31 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         "browser": "browser",
     }
     for item in items:
+        fixtures = getattr(item, "fixturenames", ())
         for fixture, service in bringing.items():
-            if fixture in getattr(item, "fixturenames", ()):
+            if fixture in fixtures:
                 item.add_marker(pytest.mark.needs(service))
+        uses_tables = (
+            item.get_closest_marker("django_db") or "db" in fixtures or "transactional_db" in fixtures
+        )
+        if uses_tables and "browser" not in fixtures:  # a browser sees pages that were tested on both
+            item.add_marker(pytest.mark.storage)
+
+
+@pytest.fixture(scope="session")
+def django_db_setup(django_db_setup: None, django_db_blocker: Any) -> Iterator[None]:
+    """A thread of the last test may be slow to give its connection back; its database is dropped all the same."""
+    import psycopg
+    from django.db import connection
+
+    yield
+    if connection.vendor == "postgresql":
+        with django_db_blocker.unblock():
+            connection.close()
+            connection.close_pool()
+        with psycopg.connect(services.url_of("postgres"), autocommit=True) as server:
+            others = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s"
+            server.execute(others, [connection.settings_dict["NAME"]])
 
 
 @pytest.fixture

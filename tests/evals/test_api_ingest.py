@@ -15,7 +15,7 @@ from tests.callers import caller
 from tests.factories import make_workflow
 from workflows_app.models import Run, RunEvent, RunNode
 
-pytestmark = [pytest.mark.storage, pytest.mark.django_db]
+pytestmark = pytest.mark.django_db
 YAML = """\
 version: "1.0"
 souls:

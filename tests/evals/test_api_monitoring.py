@@ -253,7 +253,6 @@ def test_a_backtest_of_a_misspelt_block_is_refused(client: Any) -> None:
     assert "'extract'" in detail["message"]
 
 
-@pytest.mark.storage
 @pytest.mark.parametrize(
     "metric", ["tone", "3", "9223372036854775808", "sure, 100% so", "[0]", "it's", '"so"', 'a\\b"', "schön"]
 )

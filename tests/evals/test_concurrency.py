@@ -18,7 +18,7 @@ from tests.factories import make_workflow
 from workflows_app import clock, services
 from workflows_app.models import NodeStatus, Run, RunNode, RunStatus, Workflow
 
-pytestmark = [pytest.mark.storage, pytest.mark.django_db(transaction=True)]
+pytestmark = pytest.mark.django_db(transaction=True)
 
 THREADS = 8
 BLOCKS = [f"block{n}" for n in range(12)]

@@ -13,8 +13,6 @@ from workflows_app import events, executors, services
 from workflows_app.models import Environment, EventName, Run, RunNode, RunStatus, Source
 from workflows_app.signals import block_completed, run_finished
 
-pytestmark = pytest.mark.storage
-
 PARROT = """\
 version: "1.0"
 blocks:

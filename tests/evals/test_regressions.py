@@ -10,8 +10,6 @@ from evals_app.models import BlockStatistics, Observation, Regression
 from tests.factories import ONE_CODE_BLOCK, make_workflow, run_now
 from workflows_app.models import EventName, Workflow
 
-pytestmark = pytest.mark.storage
-
 OPENED = Change(
     kind="opened",
     regression_kind="quality_drop",

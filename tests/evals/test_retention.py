@@ -20,7 +20,7 @@ from tests.factories import make_workflow
 from workflows_app.models import IdempotencyKey, Run, RunEvent, RunNode, RunStatus, Workflow
 from workflows_app.services import Refused
 
-pytestmark = [pytest.mark.storage, pytest.mark.django_db]
+pytestmark = pytest.mark.django_db
 
 
 def run_of(age_days: float, number: int) -> Run:

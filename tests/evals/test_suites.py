@@ -20,7 +20,7 @@ from workflows_app import clock, executors
 from workflows_app.models import Run, Source, Workflow
 from workflows_app.services import Refused
 
-pytestmark = [pytest.mark.django_db, pytest.mark.storage]
+pytestmark = pytest.mark.django_db
 
 
 def test_suite_run_keeps_score_verdict_and_every_case() -> None:

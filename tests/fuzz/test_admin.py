@@ -17,7 +17,7 @@ from tests.fuzz.effort import effort
 from tests.fuzz.test_pages import FIELDS, HOT, asked, posted, written
 from tests.site.test_access import routes
 
-pytestmark = [pytest.mark.storage, pytest.mark.django_db]
+pytestmark = pytest.mark.django_db
 PREFIX = "admin/"
 LISTS = sorted(
     route for route in routes(get_resolver()) if route.startswith(PREFIX) and not set(route) & set("<(^$\\")

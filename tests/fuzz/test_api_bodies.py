@@ -17,7 +17,7 @@ from tests.fuzz.mutations import ODD_TEXTS, broken, broken_text
 from tests.site.access_table import API
 from workflows_app.api.workflows import EXAMPLE_YAML
 
-pytestmark = [pytest.mark.storage, pytest.mark.django_db]
+pytestmark = pytest.mark.django_db
 ASSERTIONS = [{"type": "contains", "value": "a"}, {"type": "cost", "threshold": 0.1}]
 SOUL = {
     "role": "Analyst",

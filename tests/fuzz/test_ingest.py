@@ -16,7 +16,7 @@ from tests.fuzz.effort import effort
 from tests.fuzz.mutations import broken, broken_text, values
 from workflows_app.models import Run, RunEvent, RunNode
 
-pytestmark = [pytest.mark.storage, pytest.mark.django_db]
+pytestmark = pytest.mark.django_db
 REPORT = report(
     version=1,
     environment="production",

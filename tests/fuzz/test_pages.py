@@ -18,7 +18,7 @@ from tests.fuzz.effort import effort
 from tests.fuzz.mutations import ODD_NUMBERS, keys, texts, values
 from tests.site.access_table import API, PAGES
 
-pytestmark = [pytest.mark.storage, pytest.mark.django_db]
+pytestmark = pytest.mark.django_db
 # What pages and calls ask of an address, by how their paths begin: each tries its own first.
 FILTERS = ["workflow", "status", "verdict", "source", "version", "number", "since", "until", "error"]
 LISTS = ["cursor", "limit", "ordering", "fields"]

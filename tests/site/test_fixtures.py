@@ -49,7 +49,6 @@ def test_rabbitmq_url_takes_a_message(rabbitmq_url: str) -> None:
         assert queue.get(timeout=5).payload == {"hello": 1}
 
 
-@pytest.mark.storage
 @pytest.mark.django_db
 def test_rows_are_on_the_database_that_was_asked_for() -> None:
     from django.db import connection

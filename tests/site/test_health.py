@@ -14,7 +14,6 @@ def test_healthz_answers_without_log_in_and_without_database(client: Client) -> 
     assert (response.status_code, response.content) == (200, b"ok")
 
 
-@pytest.mark.storage
 @pytest.mark.django_db(transaction=True)
 def test_readyz_names_each_part_without_log_in(client: Client) -> None:
     response = client.get("/readyz")

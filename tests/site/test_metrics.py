@@ -51,7 +51,6 @@ def test_a_run_and_its_evaluation_are_counted(executor):
 
 
 @pytest.mark.django_db
-@pytest.mark.storage
 def test_waiting_runs_are_counted_with_the_age_of_the_oldest():
     workflow = make_workflow()
     run = services.start_run(workflow)

@@ -13,7 +13,7 @@ from tests.factories import ONE_CODE_BLOCK
 from workflows_app.api.workflows import EXAMPLE_YAML
 from workflows_app.models import AuditEntry, Workflow, WorkflowVersion
 
-pytestmark = [pytest.mark.django_db, pytest.mark.storage]
+pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture

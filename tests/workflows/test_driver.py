@@ -16,8 +16,6 @@ from workflows_app import credentials, events, executors, leases, services
 from workflows_app.engine.records import Step
 from workflows_app.models import NodeStatus, Run, RunNode, RunStatus
 
-pytestmark = pytest.mark.storage
-
 FLAKY = """\
 version: "1.0"
 blocks:

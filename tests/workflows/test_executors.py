@@ -9,8 +9,6 @@ from tests.timing import PROMPTLY
 from workflows_app import services
 from workflows_app.models import NodeStatus, RunStatus
 
-pytestmark = pytest.mark.storage
-
 MIXED = (
     SOUL
     + """\

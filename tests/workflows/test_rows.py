@@ -16,7 +16,7 @@ from tests.factories import make_workflow, run_now
 from workflows_app import rows
 from workflows_app.models import NodeStatus, Run, RunNode, Workflow, WorkflowVersion
 
-pytestmark = [pytest.mark.storage, pytest.mark.django_db(transaction=True)]
+pytestmark = pytest.mark.django_db(transaction=True)
 YAML = """\
 version: "1.0"
 blocks:

@@ -8,8 +8,6 @@ from django.core.management import CommandError, call_command
 from tests.factories import ONE_CODE_BLOCK, make_workflow
 from workflows_app.models import Run
 
-pytestmark = pytest.mark.storage
-
 OVER_ITS_CAP = """\
 version: "1.0"
 souls:

@@ -12,7 +12,7 @@ from workflows_app.engine.definition import InvalidDocument
 from workflows_app.files import export_all, import_file
 from workflows_app.models import AuditEntry, PriceOverride, Soul, SoulVersion, Workflow, WorkflowVersion
 
-pytestmark = [pytest.mark.django_db, pytest.mark.storage]
+pytestmark = pytest.mark.django_db
 CAPPED = SOUL.replace("demo-small", "house-model") + (
     'version: "1.0"\nblocks:\n  ask: {type: llm, soul_ref: analyst, prompt: Hi, limits: {cost_cap_usd: 1}}\n'
 )

@@ -16,8 +16,6 @@ from tests.workflows.sockets import finished_run, happen, session_of, token_of, 
 from workflows_app import consumers, events, feeds, outbox, row_watch, services
 from workflows_app.models import ApiToken, RunEvent
 
-pytestmark = pytest.mark.storage
-
 
 def test_two_viewers_see_a_whole_run_while_it_happens(live_site: str) -> None:
     workflow = make_workflow()

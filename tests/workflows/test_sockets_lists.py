@@ -14,8 +14,6 @@ from workflows_app import consumers, services
 from workflows_app.models import Run
 from workflows_app.summaries import run_summary
 
-pytestmark = pytest.mark.storage
-
 
 def test_dashboard_begins_with_the_newest_runs(live_site: str) -> None:
     run = finished_run()

@@ -70,7 +70,6 @@ def happen_elsewhere(run: Run, count: int, **environment: str) -> int:
     return run.last_seq
 
 
-@pytest.mark.storage
 def test_run_of_a_command_is_seen_live_without_redis(live_site: str) -> None:
     make_workflow(SLOW_BLOCK, slug="slow")
     with viewing(live_site, "dashboard/") as dashboard:
