@@ -21,6 +21,7 @@ FIELDS = (
     "eval_score", "eval_passed", "eval_results",
 )  # fmt: skip
 WORSE, BETTER = "worse", "better"
+WORDS = {"passed": "passed", "failed": "failed", "error": "could not be checked", "none": "was not graded"}
 
 
 @dataclass(frozen=True)
@@ -164,6 +165,9 @@ class Comparison:
     def headline(self) -> str:
         """The verdict in a few words."""
         new, old = f"#{self.new.number}", f"#{self.old.number}"
+        if self.tone == "same" and self.old.verdict != self.new.verdict:
+            now, before = WORDS[self.new.verdict], WORDS[self.old.verdict]
+            return f"{new} {now} and {old} {before}, by assertions that only one of them has."
         if self.tone == "same":
             return (
                 f"{new} and {old} have the same verdicts."

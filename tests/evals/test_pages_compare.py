@@ -66,6 +66,15 @@ def test_with_other_outputs_but_the_same_verdicts_it_says_so(db):
     assert comparison.details == "1 of 1 output differs."
 
 
+def test_verdicts_that_come_from_other_blocks_are_not_called_the_same(db):
+    new, old = two_runs(graded(True), {"node_id": "other", **graded(False)})
+    new.eval_passed, old.eval_passed, old.assertions_failed = False, True, 0
+    new.assertions_failed = 1
+    assert Comparison(new, old).headline == (
+        "#2 failed and #1 passed, by assertions that only one of them has."
+    )
+
+
 def test_the_page_puts_flips_first_and_marks_what_differs(viewer):
     workflow = make_workflow(CHECKED, "checked")
     old, new = run_now(workflow), run_now(workflow, {"total": 7})
