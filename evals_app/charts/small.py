@@ -95,16 +95,21 @@ def strip(
     passed = words.count("passed")
     label = title or (f"{passed:,} of {len(words):,} passed" if words else "No cases yet")
     cells = cells or ["none"]
-    bars = [_bar(word, index * cell, cell - 2, height) for index, word in enumerate(cells)]
-    return _small("strip", len(cells) * cell, height, label, *bars)
+    # One path for all bars of a kind: a page may show dozens of strips.
+    drawn: dict[str, str] = {}
+    for index, word in enumerate(cells):
+        drawn[word] = drawn.get(word, "") + _bar(word, index * cell, cell - 2, height)
+    paths = [element("path", d=d, class_=f"mark mark--{word}") for word, d in drawn.items()]
+    return _small("strip", len(cells) * cell, height, label, *paths)
 
 
-def _bar(word: str, x: float, width: float, height: int) -> SafeString:
+def _bar(word: str, x: int, width: int, height: int) -> str:
     if word == "error":
         half = height / 2 - 1.5
-        d = f"M{number(x)} 0h{number(width)}v{number(half)}h-{number(width)}zM{number(x)} {number(height - half)}h{number(width)}v{number(half)}h-{number(width)}z"
-        return element("path", d=d, class_="mark mark--error")
+        return _box(x, 0, width, half) + _box(x, height - half, width, half)
     tall = height if word == "failed" else height * 0.6
-    return element(
-        "rect", x=x, y=height - tall, width=width, height=tall, rx=1.5, class_=f"mark mark--{word}"
-    )
+    return _box(x, height - tall, width, tall)
+
+
+def _box(x: float, y: float, width: float, height: float) -> str:
+    return f"M{number(x)} {number(y)}h{number(width)}v{number(height)}h{number(-width)}z"

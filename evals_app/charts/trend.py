@@ -304,7 +304,7 @@ def _mark(frame: _Frame, group: Bin, metric: str, *, is_last: bool) -> SafeStrin
     if verdict in SHAPES:
         parts.append(element("svg", element("path", d=SHAPES[verdict]), x=x, y=y, overflow="visible"))
     else:  # a run without a value is a small ring on the axis
-        parts.append(element("circle", cx=x, cy=y, r=2.5 if group.mean is None else 3.5))
+        parts.append(element("circle", cx=x, cy=y, r=2.5 if group.mean is None else None))
     css = f"mark mark--{'none' if group.mean is None and verdict == 'passed' else verdict}"
     if group.href:
         return element("a", join(parts), href=group.href, class_=css, tabindex=None if is_last else -1)

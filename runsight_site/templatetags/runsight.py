@@ -30,9 +30,7 @@ def icon(name: str, label: str = "", css: str = "") -> SafeString:
     role = format_html('role="img" aria-label="{}"', label) if label else SafeString('aria-hidden="true"')
     classes = f"icon {css}".strip()
     href = f"{static('img/icons.svg')}#{name}"
-    return format_html(
-        '<svg class="{}" {} focusable="false"><use href="{}"></use></svg>', classes, role, href
-    )
+    return format_html('<svg class="{}" {}><use href="{}"/></svg>', classes, role, href)
 
 
 @register.simple_tag
