@@ -145,6 +145,13 @@ def test_the_documents_schema_knows_the_assertion_types() -> None:
     assert "levenshtein" in str(schema)
 
 
+def test_workflows_are_filtered_by_truth_values_alone(editor: Any) -> None:
+    found = {value: editor.get(f"/api/workflows/?enabled={value}") for value in ("true", "False", "maybe")}
+    assert [len(found[value].json()["results"]) for value in ("true", "False")] == [1, 0]
+    assert found["maybe"].status_code == 400
+    assert "use true or false" in found["maybe"].content.decode()
+
+
 def test_the_list_costs_the_same_for_any_number_of_workflows(editor: Any) -> None:
     before = queries_of(editor, "/api/workflows/?enabled=true")
     for index in range(12):

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
-from django import forms
 from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.shortcuts import get_object_or_404
@@ -23,6 +22,7 @@ from workflows_app.idempotency import HEADER, once
 from workflows_app.models import Environment, Run, RunNode, RunStatus, Source, Workflow, WorkflowVersion
 from workflows_app.rest.faults import Invalid
 from workflows_app.rest.fields import chosen
+from workflows_app.rest.filters import TruthFilter
 from workflows_app.rest.paging import limit_of, whole_number
 from workflows_app.rest.views import ApiView, ListView, fields_parameter
 from workflows_app.serializers import (
@@ -81,24 +81,6 @@ EXAMPLE_RUN = {
 }
 
 
-class StrictBooleanField(forms.Field):
-    """true or false; anything else is a fault, where Django's own would filter nothing."""
-
-    def to_python(self, value: Any) -> bool | None:
-        if value in self.empty_values:
-            return None
-        if value.casefold() not in ("true", "1", "false", "0"):
-            raise forms.ValidationError(f"{value[:50]!r} is no truth value; use true or false.")
-        return value.casefold() in ("true", "1")
-
-    def validate(self, value: bool | None) -> None:
-        """Nothing to add: the list may also be asked without it."""
-
-
-class StrictBooleanFilter(filters.BooleanFilter):
-    field_class = StrictBooleanField
-
-
 class RunFilter(filters.FilterSet):
     """Which runs."""
 
@@ -107,7 +89,7 @@ class RunFilter(filters.FilterSet):
     status = filters.MultipleChoiceFilter(choices=RunStatus.choices)
     source = filters.MultipleChoiceFilter(choices=Source.choices)
     environment = filters.ChoiceFilter(choices=Environment.choices)
-    eval_passed = StrictBooleanFilter(widget=forms.TextInput)
+    eval_passed = TruthFilter()
     created_after = filters.IsoDateTimeFilter(field_name="created_at", lookup_expr="gte")
     created_before = filters.IsoDateTimeFilter(field_name="created_at", lookup_expr="lt")
     external_id = filters.CharFilter()

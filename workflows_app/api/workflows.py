@@ -16,6 +16,7 @@ from workflows_app import access, services
 from workflows_app.documents import check_document, check_document_for
 from workflows_app.models import Workflow, WorkflowVersion
 from workflows_app.rest.faults import Conflict
+from workflows_app.rest.filters import TruthFilter
 from workflows_app.rest.preconditions import check_if_match, etag_of, is_unchanged
 from workflows_app.rest.views import ApiView, ListView, fields_parameter
 from workflows_app.serializers import (
@@ -68,9 +69,12 @@ def answer(workflow: Workflow, status: int = 200) -> Response:
 class WorkflowFilter(filters.FilterSet):
     """Which workflows."""
 
+    enabled = TruthFilter()
+    is_demo = TruthFilter()
+
     class Meta:
         model = Workflow
-        fields = {"enabled": ["exact"], "is_demo": ["exact"]}
+        fields: tuple[str, ...] = ()
 
 
 class WorkflowList(ListView):
