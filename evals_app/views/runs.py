@@ -32,6 +32,7 @@ def run_list(request: HttpRequest) -> HttpResponse:
     runs = form.apply(Run.objects.for_list())
     page = page_of(runs, order, after=request.GET.get("after", ""), before=request.GET.get("before", ""))
     kept = _kept(request)
+    is_first_page = not (request.GET.get("after") or request.GET.get("before"))
     context = {
         "form": form,
         "page": page,
@@ -40,7 +41,8 @@ def run_list(request: HttpRequest) -> HttpResponse:
         "left_out": HEADINGS[order.key].lower() if order.key != "started" else "",
         "earlier_url": _address(kept, before=page.earlier) if page.earlier else "",
         "later_url": _address(kept, after=page.later) if page.later else "",
-        "is_first_page": not (request.GET.get("after") or request.GET.get("before")),
+        "is_first_page": is_first_page,
+        "is_empty": not page.runs and not kept and is_first_page,
         "query": urlencode(kept),
         "is_demo": any(run.workflow.is_demo for run in page.runs),
         "suggestions": workflow_suggestions(),

@@ -56,6 +56,14 @@ def numbers(response) -> list[int]:
     return [run.number for run in response.context["page"].runs]
 
 
+def test_before_the_first_run_there_is_one_thing_to_do_and_nothing_to_filter(viewer):
+    page = viewer.get("/runs/").content.decode()
+    assert "No runs yet" in page
+    assert "data-filters" not in page and "download" not in page
+    page = viewer.get("/runs/?sort=-score").content.decode()
+    assert "No run matches" in page and "data-filters" in page
+
+
 def test_the_number_of_queries_does_not_grow_with_the_rows(viewer):
     version = make_version()
     counts = []
