@@ -167,7 +167,7 @@ class Comparison:
         new, old = f"#{self.new.number}", f"#{self.old.number}"
         if self.tone == "same" and self.old.verdict != self.new.verdict:
             now, before = WORDS[self.new.verdict], WORDS[self.old.verdict]
-            return f"{new} {now} and {old} {before}, by assertions that only one of them has."
+            return f"{new} {now} and {old} {before}, though no assertion that both have tells them apart."
         if self.tone == "same":
             return (
                 f"{new} and {old} have the same verdicts."

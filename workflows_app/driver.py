@@ -81,7 +81,7 @@ class RunDriver:
             self._abandon_flights()
 
     def _drive(self) -> None:
-        is_new = self.run.started_at is None
+        is_new = self.run.started_at is None  # then it has no nodes to read
         services.begin_run(self.lease)
         self.spend = self._new_ledger()
         plan = self._resume([] if is_new else list(self.run.nodes.in_order()))

@@ -15,7 +15,8 @@ from workflows_app.outbox import outbox
 # A larger event travels as its number only, and the consumer reads the row.
 LARGEST_FRAME_CHARS = 16_000
 
-TOTALS = "last_seq, status, cost_usd, prompt_tokens, completion_tokens"
+# What a run in memory learns from its row with each number it takes.
+LEARNED = "last_seq, status, cost_usd, prompt_tokens, completion_tokens"
 
 
 class LeaseLost(Exception):
@@ -50,7 +51,9 @@ def advance(
         where += " AND fence = %s AND status = 'running'"
         values.append(fence)
     # Table and columns are this file's and the model's own words; everything else is a parameter.
-    statement = f'UPDATE "{Run._meta.db_table}" SET {", ".join(assignments)} WHERE {where} RETURNING {TOTALS}'  # noqa: S608
+    statement = (
+        f'UPDATE "{Run._meta.db_table}" SET {", ".join(assignments)} WHERE {where} RETURNING {LEARNED}'  # noqa: S608
+    )
     row = rows.execute(statement, values).fetchone()
     if row is None:
         raise LeaseLost(f"Run {run.pk} is no longer ours to write.")

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
-from functools import cache, partial
+from functools import cache, lru_cache, partial
 from types import NoneType
 from typing import Any, TypeVar
 from uuid import UUID
@@ -37,7 +37,7 @@ def execute(statement: str, values: Sequence[Any]) -> Any:
     return cursor
 
 
-@cache
+@lru_cache(maxsize=512)  # a condition may name as many blocks as a workflow has
 def _with_question_marks(statement: str) -> str:
     return statement.replace("%s", "?")
 

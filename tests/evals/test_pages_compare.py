@@ -71,7 +71,7 @@ def test_verdicts_that_come_from_other_blocks_are_not_called_the_same(db):
     new.eval_passed, old.eval_passed, old.assertions_failed = False, True, 0
     new.assertions_failed = 1
     assert Comparison(new, old).headline == (
-        "#2 failed and #1 passed, by assertions that only one of them has."
+        "#2 failed and #1 passed, though no assertion that both have tells them apart."
     )
 
 

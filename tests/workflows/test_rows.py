@@ -17,23 +17,12 @@ from workflows_app import rows
 from workflows_app.models import NodeStatus, Run, RunNode, Workflow, WorkflowVersion
 
 pytestmark = pytest.mark.django_db(transaction=True)
-YAML = """\
-version: "1.0"
-blocks:
-  shout:
-    type: code
-    code: |
-      def main(data):
-          return {"said": "HELLO"}
-    assertions:
-      - {type: contains, value: HELLO}
-"""
 ELSEWHERE = timezone(timedelta(hours=5, minutes=30))
 
 
 @pytest.fixture
 def run() -> Run:
-    return run_now(make_workflow(YAML, "rows"))
+    return run_now(make_workflow())
 
 
 def values_of(row: models.Model) -> dict[str, Any]:
