@@ -7,8 +7,8 @@ import uuid
 from django.db import connection, transaction
 
 from evals_app.models import BlockStatistics, Observation
-from workflows_app import services
-from workflows_app.models import Run, RunNode, Workflow
+from workflows_app import services, totals
+from workflows_app.models import Run, RunNode, RunTotals, Workflow
 
 NODES_A_RUN = 10
 BLOCKS = [f"b{n}" for n in range(NODES_A_RUN)]
@@ -35,6 +35,8 @@ def fill(workflow: Workflow, runs: int) -> None:
         _copy_rows(cursor, _model_run(workflow), have + 1, runs)
     Workflow.objects.filter(pk=workflow.pk).update(last_run_number=runs)
     BlockStatistics.objects.filter(workflow=workflow).update(count=runs)
+    RunTotals.objects.all().delete()
+    totals.settle()  # as the sweep does
     if connection.vendor == "postgresql":  # as autovacuum does by and by, where it is on
         with connection.cursor() as cursor:
             cursor.execute("ANALYZE")

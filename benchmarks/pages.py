@@ -71,8 +71,9 @@ def pages(workflow: Workflow) -> dict[str, str]:
         "trend of a block, 30 days": f"/workflows/{workflow.slug}/trend/?block=b0&range=30d",
         "version": f"/workflows/{workflow.slug}/versions/1/",
         "dashboard, what runs now": "/dashboard/now/",
-        # Adds up a stretch of time, after the page is there, at most once in ten seconds for everybody.
-        "figures of 7 days, not kept": "/dashboard/figures/?range=7d",
+        "figures of 24 hours": "/dashboard/figures/?range=24h",
+        "figures of 7 days": "/dashboard/figures/?range=7d",
+        "figures of 30 days": "/dashboard/figures/?range=30d",
         "souls": "/souls/",
         "runs": "/runs/",
         "runs, from the middle": f"/runs/?after={cursor}",

@@ -2,50 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from datetime import datetime, timedelta
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
 from typing import Any
-
-from django.db.models import Avg, Count, IntegerField, Q, QuerySet, Sum
-from django.db.models.expressions import Func
 
 from evals_app.models import Regression
 from evals_app.ranges import UnknownRange, length_of
 from evals_app.regressions import regression_summary, sentence
-from workflows_app import clock
-from workflows_app.models import Environment, Run, RunStatus, Source
+from workflows_app import clock, totals
+from workflows_app.models import Run, RunStatus
 from workflows_app.summaries import iso
 
 # How many bars a sparkline has.
 BUCKETS = {"24h": 24, "7d": 28, "30d": 30, "90d": 30}
 MOST_ATTENTION = 50
 RECENT_FAILURES = timedelta(hours=24)
-
-
-class Bucket(Func):
-    """The number of the stretch of `seconds` a moment lies in, counted from `start`."""
-
-    output_field = IntegerField()
-
-    def __init__(self, expression: str, start: datetime, seconds: float) -> None:
-        super().__init__(expression)
-        self.origin, self.seconds = start.timestamp(), seconds
-
-    def as_sqlite(self, compiler: Any, connection: Any, **extra: Any) -> Any:
-        return self._as(compiler, connection, "(julianday(%(expressions)s) - 2440587.5) * 86400.0")
-
-    def as_postgresql(self, compiler: Any, connection: Any, **extra: Any) -> Any:
-        return self._as(compiler, connection, "EXTRACT(EPOCH FROM %(expressions)s)")
-
-    def _as(self, compiler: Any, connection: Any, epoch: str) -> Any:
-        template = f"CAST(FLOOR(({epoch} - {self.origin!r}) / {self.seconds!r}) AS INTEGER)"
-        return super().as_sql(compiler, connection, template=template)
-
-
-def counted_runs() -> QuerySet[Run]:
-    """The runs the figures speak of: production, no evals; a child is part of its parent."""
-    # By depth and not by parent: SQLite takes the index of the parent, which says the same of nearly every run.
-    return Run.objects.filter(environment=Environment.PRODUCTION, depth=0).exclude(source=Source.EVAL)
 
 
 def dashboard(range: str = "24h") -> dict[str, Any]:
@@ -59,16 +30,16 @@ def dashboard(range: str = "24h") -> dict[str, Any]:
 
 
 def figures(range: str) -> dict[str, dict[str, Any]]:
-    """Four figures: `{value, previous, series}` each. One query."""
+    """Four figures: `{value, previous, series}` each, to the quarter of an hour that goes on."""
     if range not in BUCKETS:
         raise UnknownRange(f"{range!r} is no range; use one of {', '.join(BUCKETS)}.")
     length, count = length_of(range), BUCKETS[range]
     assert length is not None
-    now = clock.now()
-    start, seconds = now - length, length.total_seconds() / count
-    sums = _sums(counted_runs().filter(created_at__gt=start - length, created_at__lte=now), start, seconds)
-    before = [sums.get(index, {}) for index in _span(-count, 0)]
-    current = [sums.get(index, {}) for index in _span(0, count)]
+    step = length / count
+    end = totals.slot_of(clock.now()) + totals.SLOT
+    found = totals.totals(end - 2 * length, end, step)
+    sums = [found.get(number, totals.NOTHING) for number in _span(2 * count)]
+    before, current = sums[:count], sums[count:]
     return {
         name: {
             "value": read(_total(current)),
@@ -82,38 +53,19 @@ def figures(range: str) -> dict[str, dict[str, Any]]:
 _span = range  # the parameters above say `range` for what people pick
 
 
-def _sums(runs: QuerySet[Run], start: datetime, seconds: float) -> dict[int, dict[str, Any]]:
-    rows = (
-        runs.order_by()
-        .values(bucket=Bucket("created_at", start, seconds))
-        .annotate(
-            # Counted by a column of the index `run_figures`: the key is not in it.
-            runs=Count("created_at"),
-            passed=Count("created_at", filter=Q(eval_passed=True)),
-            judged=Count("eval_passed"),
-            scored=Count("eval_score"),
-            score=Avg("eval_score"),
-            priced=Count("cost_usd"),
-            cost=Sum("cost_usd"),
-        )
-    )
-    return {row["bucket"]: {**row, "score": (row["score"] or 0.0) * row["scored"]} for row in rows}
-
-
-def _total(buckets: list[dict[str, Any]]) -> dict[str, Any]:
-    names = ("runs", "passed", "judged", "scored", "score", "priced", "cost")
-    return {name: sum(bucket.get(name) or 0 for bucket in buckets) for name in names}
+def _total(sums: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    return {name: sum(one[name] for one in sums) for name in totals.SUMS}
 
 
 def _ratio(sums: Mapping[str, Any], part: str, whole: str) -> float | None:
-    return round(sums[part] / sums[whole], 6) if sums.get(whole) else None
+    return round(sums[part] / sums[whole], 6) if sums[whole] else None
 
 
 _FIGURES: dict[str, Any] = {
     "pass_rate": lambda sums: _ratio(sums, "passed", "judged"),
     "mean_score": lambda sums: _ratio(sums, "score", "scored"),
-    "cost_usd": lambda sums: round(sums["cost"], 9) if sums.get("priced") else None,
-    "runs": lambda sums: sums.get("runs", 0),
+    "cost_usd": lambda sums: round(sums["cost_usd"], 9) if sums["priced"] else None,
+    "runs": lambda sums: sums["runs"],
 }
 
 
@@ -122,9 +74,9 @@ def attention(limit: int = MOST_ATTENTION) -> list[dict[str, Any]]:
     rows = Regression.objects.unresolved().by_evidence().select_related("workflow")[:limit]
     found = [_regression_item(row) for row in rows]
     failed = (
-        counted_runs()
+        Run.objects.counted()
         .filter(status=RunStatus.FAILED, created_at__gte=clock.now() - RECENT_FAILURES)
-        .for_list()  # type: ignore[attr-defined]  # the manager's own QuerySet
+        .for_list()
         .order_by("-created_at")[: limit - len(found)]
     )
     return found + [_failed_item(run) for run in failed]

@@ -16,7 +16,7 @@ from evals_app.baselines import Measured, delta_of
 from evals_app.models import BlockStatistics
 from evals_app.plans import plan_for
 from evals_app.report_faults import faults_of
-from workflows_app import clock, events, rows
+from workflows_app import clock, events, rows, totals
 from workflows_app.credentials import redactor
 from workflows_app.engine.context import RunContext
 from workflows_app.engine.definition import Fault, InvalidDocument
@@ -291,6 +291,7 @@ def _write(run: Run, nodes: list[RunNode]) -> None:
     # Only from here on do runs of one workflow wait for each other, so everything else comes before.
     run.number = next_run_number(run.workflow)
     run.save(force_insert=True)
+    totals.run_changed(run)
     if services.counts_as_normal(run):
         done = [node for node in nodes if node.status == NodeStatus.COMPLETED]
         services.observe(run, sorted(done, key=lambda node: node.iteration))

@@ -8,6 +8,7 @@ import structlog
 from django.db import DatabaseError
 
 from evals_app import services, suites
+from workflows_app import totals
 from workflows_app.models import Run, RunNode
 from workflows_app.signals import block_completed, run_finished, swept
 
@@ -15,7 +16,7 @@ log = structlog.get_logger("runsight.evals")
 
 
 class EvalObserver:
-    """Evaluates each finished block, observes each finished run, and closes suites that died."""
+    """Evaluates each finished block, observes each finished run, and keeps suites and totals true."""
 
     def on_block_complete(self, sender: Any, node: RunNode, **_: Any) -> None:
         """Evaluate a node; a break of the evaluator is recorded on it."""
@@ -33,8 +34,9 @@ class EvalObserver:
         services.observe_run(run)
 
     def on_swept(self, sender: Any, **_: Any) -> None:
-        """End the suite runs whose process has gone."""
+        """End the suite runs whose process has gone, and add up what is long over."""
         suites.close_abandoned()
+        totals.settle()
 
     def connect(self) -> None:
         """Listen, once however often this is called."""

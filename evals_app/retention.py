@@ -13,6 +13,7 @@ from django.db.models import QuerySet
 from django.utils import timezone
 
 from evals_app.models import PinnedBaseline
+from workflows_app import totals
 from workflows_app.models import TERMINAL, IdempotencyKey, Run, RunEvent, RunNode
 
 RUNS_A_BATCH = 200
@@ -94,4 +95,5 @@ def _delete(roots: set[UUID], gone: Pruned) -> None:
     gone.events += events._raw_delete(events.db)
     RunNode.objects.filter(child_run__in=batch).update(child_run=None)
     gone.nodes += nodes._raw_delete(nodes.db)
+    totals.runs_changed(Run.objects.counted().filter(pk__in=batch).values_list("created_at", flat=True))
     gone.runs += Run.objects.filter(pk__in=batch).delete()[1].get(Run._meta.label, 0)

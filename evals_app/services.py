@@ -16,7 +16,7 @@ from evals_app.models import (
     Observation,
 )
 from evals_app.plans import BlockPlan, plan_for
-from workflows_app import clock, events, rows
+from workflows_app import clock, events, rows, totals
 from workflows_app.metrics import EVALUATION
 from workflows_app.models import (
     Environment,
@@ -171,6 +171,7 @@ def _refresh_verdict(run: Run) -> None:
     """A node graded after its run ended (cancelled meanwhile, or its process died) counts in the run's verdict."""
     run.eval_score, run.eval_passed = verdict_of(run)
     rows.update(run, ("eval_score", "eval_passed"))
+    totals.run_changed(run)
 
 
 # One run

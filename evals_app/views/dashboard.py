@@ -23,7 +23,7 @@ from workflows_app.models import Run, Workflow, WorkflowVersion
 RANGES = {"24h": "24 h", "7d": "7 d", "30d": "30 d"}
 BEFORE = {"24h": "24 h before", "7d": "7 d before", "30d": "30 d before"}
 DEFAULT_RANGE = "7d"
-FIGURES_KEPT_S = 10  # adding up a month of a busy site is the one thing here that grows with it
+FIGURES_KEPT_S = 10  # every open dashboard asks again when a run ends
 MOST_RUNNING = 20
 MOST_LATEST = 10
 MOST_ATTENTION = 20

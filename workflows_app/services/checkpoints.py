@@ -7,7 +7,7 @@ from typing import Any
 
 from django.db import transaction
 
-from workflows_app import clock, events, metrics, rows
+from workflows_app import clock, events, metrics, rows, totals
 from workflows_app.credentials import redactor
 from workflows_app.engine.definition import WorkflowDefinition
 from workflows_app.engine.records import Step
@@ -58,6 +58,7 @@ def finish_node(lease: Lease, node: RunNode, result: BlockResult) -> None:
     if result.tokens is not None:
         spent |= {"prompt_tokens": result.tokens.prompt, "completion_tokens": result.tokens.completion}
     seq = events.advance(lease.run, fence=lease.fence, add=spent, change={"takeovers": 0})
+    totals.run_changed(lease.run)
     _complete(node, result)
     rows.update(node, _RESULT_FIELDS)
     events.append(
@@ -171,6 +172,7 @@ def end_run(run: Run, status: RunStatus, *, fence: int | None = None, **fields: 
         setattr(run, name, value)
     written = ("status", "finished_at", "duration_ms", "eval_score", "eval_passed", *fields)
     seq = events.advance(run, fence=fence, change={name: getattr(run, name) for name in written})
+    totals.run_changed(run)
     events.append(run, seq, END_EVENT[status], status=status, **run_facts(run))
     metrics.RUNS_ENDED.labels(status).inc()
     transaction.on_commit(lambda: run_finished.send_robust(sender=Run, run=run), robust=True)
