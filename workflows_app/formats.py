@@ -4,7 +4,7 @@ import datetime as dt
 from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
-from math import isfinite
+from math import floor, isfinite, log10
 from typing import Any
 
 Number = int | float | Decimal
@@ -48,8 +48,10 @@ def cost(usd: Number | None) -> str:
         return MINUS + cost(-value)
     if value == 0:
         return "$0"
-    if value < 0.00005:
-        return "<$0.0001"
+    if value < 0.00001:
+        return "<$0.00001"
+    if value < 0.00095:
+        return f"${value:.{1 - floor(log10(value))}f}"
     if value < 0.99995:
         return f"${value:.4f}"
     return f"${value:,.2f}" if value < 999.995 else f"${value:,.0f}"
