@@ -79,6 +79,10 @@ class Inspector:
         fields = ("run_id", "node_id", "iteration", "attempt", "status", "eval_passed", "eval_results")
         return list(rows.only(*fields).order_by("iteration", "attempt"))
 
+    @property
+    def has_rounds(self) -> bool:
+        return self.executions[-1].iteration > 1
+
     @cached_property
     def is_library_soul(self) -> bool:
         """Whether the block's soul has a page of its own: a document may bring one under the same name."""

@@ -45,7 +45,8 @@ class Output:
     @property
     def is_long(self) -> bool:
         """Whether it stands in a box of its own height."""
-        return self.length > 4000 or self.text.count("\n") > 40
+        lines = max(self.text.count("\n"), (self.rendered or "").count("\n"))
+        return self.length > 4000 or lines > 40
 
 
 def read_output(text: str, paths: Iterable[str] = ()) -> Output:

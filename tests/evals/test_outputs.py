@@ -90,3 +90,8 @@ def test_deep_nesting_is_shown_somehow(text):
 def test_json_is_compared_line_by_line():
     assert indented('{"a":[1]}') == '{\n  "a": [\n    1\n  ]\n}'
     assert indented("words") == "words"
+
+
+def test_short_json_that_is_laid_out_long_folds():
+    assert read_output(json.dumps(list(range(60)))).is_long
+    assert not read_output(json.dumps(list(range(6)))).is_long

@@ -106,6 +106,23 @@ def test_markdown_is_rendered_and_the_source_is_there(viewer, checked):
     assert "<html" in html_of(viewer, f"/runs/{run.pk}/nodes/{node.pk}/")
 
 
+def test_attempts_are_counted_by_rounds_only_where_there_are_some(viewer, transactional_db):
+    run = bare_run()
+    first = make_node(run, status="failed", attempt=1)
+    make_node(run, attempt=2)
+    address = f"/runs/{run.pk}/nodes/{first.pk}/"
+    assert "Attempt 2" in html_of(viewer, address) and "Round 1" not in html_of(viewer, address)
+    make_node(run, iteration=2)
+    assert "Round 1, attempt 2" in html_of(viewer, address)
+
+
+def test_a_graded_block_bears_its_verdict_alone(viewer, checked):
+    """Completed and Failed side by side read as a contradiction."""
+    node = run_now(checked, {"total": 7}).nodes.get(node_id="extract")
+    head = html_of(viewer, f"/runs/{node.run_id}/nodes/{node.pk}/?part=1").partition("</header>")[0]
+    assert "Failed" in head and "Completed" not in head
+
+
 def test_the_number_of_queries_grows_neither_with_blocks_nor_with_rounds_nor_with_history(viewer, checked):
     addresses = ("/runs/{run}/", "/runs/{run}/live/?all=1", "/runs/{run}/nodes/{node}/")
 
@@ -171,7 +188,7 @@ def test_a_failed_attempt_an_evaluation_that_broke_and_a_failed_assertion_are_to
         eval_results={"assertions": [], "named_scores": {}, "error": "The evaluation broke: KeyError"},
     )
     first = html_of(operator, f"/runs/{run.pk}/nodes/{failed.pk}/")
-    assert "This attempt failed: timeout" in first and "Took 30 s." in first and "attempt 2" in first
+    assert "This attempt failed: timeout" in first and "Took 30 s." in first and "Attempt 2" in first
     second = html_of(operator, f"/runs/{run.pk}/nodes/{broke.pk}/")
     assert "The evaluation itself broke" in second and "KeyError" in second
     assert broke.verdict == "error"
