@@ -50,10 +50,11 @@ KIND_WORDS = {
 
 @dataclass(frozen=True)
 class Picture:
-    """A chart, and how many runs it draws."""
+    """A chart, how many runs it draws, and the number of its dashed line."""
 
     chart: SafeString
     runs: int
+    usual: float | None
 
 
 def trend_picture(
@@ -73,7 +74,7 @@ def trend_picture(
         height=height,
         title=f"{name} per run of {block or workflow.slug}",
     )
-    return Picture(chart, len(points))
+    return Picture(chart, len(points), (found["baseline"] or {}).get("mean"))
 
 
 def _point(point: Mapping[str, Any]) -> charts.TrendPoint:

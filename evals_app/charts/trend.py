@@ -16,6 +16,7 @@ LABELS_ABOVE, BOTTOM = 26, 24  # room for version labels above and run labels be
 WIDE = 1000  # of the stretched drawing inside; marks and text keep their size
 MARK_ROOM = 7  # pixels a mark needs
 LABEL_ROOM = 46  # pixels a version label needs
+NO_RUNS = "No completed runs to draw."
 NARROW_LABEL = 16  # characters of a run label, of which three fit at a phone's width
 
 
@@ -88,10 +89,9 @@ def trend_chart(
     groups = bins(points, width // MARK_ROOM)
     values = [v for group in groups for v in group.known]
     title = title or f"{metric.replace('_', ' ').capitalize()} per run"
-    if not points:
-        return _figure(
-            metric, title, height, element("p", "No completed runs to draw.", class_="chart__empty")
-        )
+    if not values and not any(group.bad for group in groups):
+        what = f"No {metric.replace('_', ' ')} to draw: these runs have none." if points else NO_RUNS
+        return _figure(metric, title, height, element("p", what, class_="chart__empty"))
     extras = [v for v in _band_values(baseline) if v is not None]
     frame = _Frame(
         value_axis(values + extras, metric),
@@ -112,7 +112,6 @@ def trend_chart(
         _line(frame, groups),
         *_marks(frame, groups, metric),
         *_flags(frame, regressions),
-        *_usual_note(frame, baseline, metric),
         class_="chart__plot",
         role="group",
         width="100%",
@@ -191,17 +190,6 @@ def _baseline(frame: _Frame, baseline: BaselineBand | None) -> list[SafeString]:
     y = frame.y(mean or 0.0)
     parts.append(element("line", x1=0, x2="100%", y1=y, y2=y, class_="chart__usual"))
     return parts
-
-
-def _usual_note(frame: _Frame, baseline: BaselineBand | None, metric: str) -> list[SafeString]:
-    """The number of the dashed line, drawn last: runs would cross it out."""
-    mean = finite(baseline.mean) if baseline else None
-    if mean is None:
-        return []
-    y = frame.y(mean)
-    place = y - 6 if y > frame.top + 14 else y + 15
-    words = f"usual {formats.metric(mean, metric)}"
-    return [element("text", words, x="100%", y=place, text_anchor="end", class_="chart__note")]
 
 
 def _versions(frame: _Frame, versions: Sequence[VersionMark]) -> list[SafeString]:
