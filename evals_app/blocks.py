@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 from django.utils.safestring import SafeString
 
 from evals_app.charts import strip
+from evals_app.inspector import expected, shown_value
 from evals_app.models import BlockStatistics, Observation
 from evals_app.plans import assertion_key
 from evals_app.statistics import METRICS
@@ -167,14 +167,10 @@ def _assertion(config: Any, slices: Mapping[str, Any], latest: list[Observation]
 
 
 def _asks(config: Mapping[str, Any]) -> str:
-    """What an assertion compares with, in a line."""
-    parts = []
-    if config.get("value") is not None:
-        value = config["value"]
-        parts.append(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
-    if config.get("threshold") is not None:
-        parts.append(f"threshold {config['threshold']}")
-    if config.get("transform"):
-        parts.append(str(config["transform"]))
-    text = " · ".join(parts).replace("\n", " ")
+    """What an assertion asks for, in a line."""
+    value = shown_value(config)
+    words = expected(str(config.get("type")).removeprefix("not-"), config, value)
+    text_beside = value if config.get("threshold") is not None else ""
+    parts = (text_beside, words, str(config.get("transform") or ""))
+    text = " · ".join(part for part in parts if part).replace("\n", " ")
     return text if len(text) <= LONGEST_VALUE else text[: LONGEST_VALUE - 1] + "…"

@@ -193,7 +193,9 @@ def _before(value: float, percent: float | None) -> float | None:
     return None if percent is None or percent <= -100 else value / (1 + percent / 100)
 
 
-def _shown(value: Any) -> str:
+def shown_value(config: Mapping[str, Any]) -> str:
+    """What an assertion compares with, as text."""
+    value = config.get("value")
     if value is None or value == "":
         return ""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
@@ -202,14 +204,14 @@ def _shown(value: Any) -> str:
 def shown_assertion(one: Mapping[str, Any], config: Mapping[str, Any], fact: str = "") -> Assertion:
     """A stored grading result beside its entry in the document, as `evals/_assertion.html` prints it."""
     kind = one["type"].removeprefix("not-")
-    full = _shown(config.get("value"))
+    full = shown_value(config)
     return Assertion(
         type=one["type"],
         word="error" if one["error"] else "passed" if one["passed"] else "failed",
         reason=one["reason"],
         score=one["score"],
         weight=f"{one['weight']:g}",
-        expected=_expected(kind, config, full),
+        expected=expected(kind, config, full),
         full_value=full if len(full) > LONGEST_VALUE else "",
         measured="" if one["measured"] is None else IN_UNITS.get(kind, _plain)(one["measured"]),
         transform=str(config.get("transform") or ""),
@@ -218,7 +220,7 @@ def shown_assertion(one: Mapping[str, Any], config: Mapping[str, Any], fact: str
     )
 
 
-def _expected(kind: str, config: Mapping[str, Any], value: str) -> str:
+def expected(kind: str, config: Mapping[str, Any], value: str) -> str:
     """What the assertion asked for, short."""
     threshold = config.get("threshold")
     if threshold is not None and (kind in AT_MOST or kind in AT_LEAST):
