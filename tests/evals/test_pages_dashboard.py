@@ -9,6 +9,7 @@ from tests.callers import queries_of, user_in
 from tests.evals.histories import add_history, add_regression
 from tests.factories import make_workflow
 from workflows_app import services
+from workflows_app.models import Run
 
 
 @pytest.fixture(autouse=True)
@@ -50,6 +51,14 @@ def test_the_figures_come_after_the_page_and_with_a_range_in_it():
 def test_an_unknown_range_falls_back():
     make_workflow()
     assert 'range=7d" aria-current="true"' in html(visitor(), "/?range=lots")
+
+
+def test_a_run_that_failed_is_told_once():
+    run = add_history(make_workflow(), [1.0])[-1]
+    Run.objects.update(status="failed", error={"message": "Took 30 s."})
+    attention = html(visitor(), "/").split("Running now")[0]
+    assert "shout #1 failed: Took 30 s." in attention
+    assert attention.count(f'href="/runs/{run.pk}/"') == 1 and ">Run #1</a>" not in attention
 
 
 def test_a_regression_is_told_with_its_links_and_a_button_for_those_who_may():

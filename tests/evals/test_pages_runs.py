@@ -56,6 +56,19 @@ def numbers(response) -> list[int]:
     return [run.number for run in response.context["page"].runs]
 
 
+def test_a_run_under_way_has_no_verdict_yet_but_tells_what_failed(viewer):
+    make_runs(make_version(), 1, status="running", eval_passed=None, eval_score=None, assertions_failed=1)
+    page = viewer.get("/runs/").content.decode()
+    row = page.split("<tbody>")[1]
+    assert "Not yet" in row and "1 failed" in row and "Not evaluated" not in row
+
+
+def test_a_filter_that_cannot_be_read_is_not_called_one_that_nothing_matches(viewer):
+    make_runs(make_version(), 1)
+    page = viewer.get("/runs/?number=first").content.decode()
+    assert "Nothing was searched for" in page and "No run matches" not in page
+
+
 def test_before_the_first_run_there_is_one_thing_to_do_and_nothing_to_filter(viewer):
     page = viewer.get("/runs/").content.decode()
     assert "No runs yet" in page

@@ -12,7 +12,7 @@ from tests.evals.histories import add_history, add_regression
 from tests.evals.test_pages_dashboard import html, visitor
 from tests.factories import ONE_CODE_BLOCK, make_workflow
 from workflows_app import services
-from workflows_app.models import Workflow
+from workflows_app.models import Run, Workflow
 
 pytestmark = pytest.mark.django_db
 SECOND = ONE_CODE_BLOCK.replace("HELLO", "HELL")
@@ -47,6 +47,13 @@ def test_a_workflow_whose_last_run_did_not_pass_is_not_called_fine():
     assert "Fine" not in page
     add_history(workflow, [1.0])
     assert "Fine" in html(visitor(), "/workflows/")
+
+
+def test_a_workflow_that_nothing_evaluated_is_not_called_fine():
+    add_history(make_workflow(), [1.0])
+    Run.objects.update(eval_passed=None)
+    page = html(visitor(), "/workflows/")
+    assert "Not evaluated" in page and "Fine" not in page
 
 
 def test_search_and_state_find_workflows():
