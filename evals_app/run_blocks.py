@@ -33,6 +33,7 @@ class BlockRow:
     executions: tuple[RunNode, ...]
     loop: str = ""  # the loop around it
     is_under_way: bool = False  # something inside it has begun
+    has_assertions: bool = False  # otherwise it is only measured, and no score will come
 
     @property
     def node(self) -> RunNode | None:
@@ -128,7 +129,17 @@ class RunBlocks:
         loops = self.definition.inner_blocks if self.definition else {}
         is_under_way = any(loops.get(name) == block_id for name in self.by_block)
         nodes = self.by_block.get(block_id, ())
-        return BlockRow(self.run, block_id, kind, depth, nodes, loops.get(block_id, ""), is_under_way)
+        block = self.definition.blocks.get(block_id) if self.definition else None
+        return BlockRow(
+            self.run,
+            block_id,
+            kind,
+            depth,
+            nodes,
+            loops.get(block_id, ""),
+            is_under_way,
+            has_assertions=bool(block and block.assertions) or any(node.assertion_words for node in nodes),
+        )
 
     @cached_property
     def graph(self) -> SafeString | None:

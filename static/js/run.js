@@ -221,9 +221,10 @@
     for (const next of fresh.querySelectorAll("[data-part-of-run]")) {
       const old = part(page, next.dataset.partOfRun);
       if (!old || old.contains(document.activeElement) && next.dataset.partOfRun === "head") continue;
-      const left = old.querySelector(".graph-scroll")?.scrollLeft;
+      const was = old.querySelector(".graph-scroll");
+      const place = was && { left: was.scrollLeft, top: was.scrollTop };
       old.replaceWith(document.adoptNode(next));
-      if (left) next.querySelector(".graph-scroll").scrollLeft = left;
+      if (place) next.querySelector(".graph-scroll")?.scrollTo(place);
     }
     if (held) document.getElementById(held)?.focus({ preventScroll: true });
     log(fresh.querySelectorAll("[data-new-log] > li"));

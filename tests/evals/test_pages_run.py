@@ -170,6 +170,20 @@ def test_a_pending_run_shows_its_blocks_before_any_has_begun(operator):
     assert 'data-live="yes"' in html and "Cancel run" in html
 
 
+def test_room_for_a_score_is_kept_only_where_one_will_come(db):
+    rows = {row.block_id: row.has_assertions for row in RunBlocks(bare_run(status="pending")).rows}
+    assert rows == {"extract": True, "tell": False}
+
+
+@pytest.mark.parametrize(
+    ("status", "why"), [("completed", "A route passed this block by"), ("failed", "The run ended")]
+)
+def test_a_skipped_block_says_why_nothing_is_there(operator, status, why):
+    run = bare_run(status=status)
+    node = make_node(run, "tell", status="skipped", output="")
+    assert why in html_of(operator, f"/runs/{run.pk}/nodes/{node.pk}/")
+
+
 def test_a_loop_is_under_way_as_soon_as_something_inside_it_is(db):
     text = CHECKED.replace("  tell:\n", "  again: {type: loop, inner_block_refs: [tell]}\n  tell:\n")
     run = bare_run(text.replace("    depends: extract\n", ""))
