@@ -94,8 +94,9 @@
 
   // At a phone's width the navigation scrolls; where one is should be in sight.
   const here = document.querySelector(".nav [aria-current]");
-  const nav = here?.closest(".nav");
-  if (here) nav.scrollLeft += here.getBoundingClientRect().right - nav.getBoundingClientRect().right;
+  const list = here?.closest("ul");
+  const FADE = 32; // where its end fades out
+  if (here) list.scrollLeft += here.getBoundingClientRect().right - list.getBoundingClientRect().right + FADE;
 
   window.runsight = Object.assign(window.runsight ?? {}, { toast, icon, connection });
 })();
