@@ -157,7 +157,7 @@ def _assertion(config: Any, slices: Mapping[str, Any], latest: list[Observation]
     verdicts = [one.assertions[key] for one in latest if key in one.assertions]
     return AssertionRow(
         type=str(config.get("type")),
-        asks=_asks(config),
+        asks=asks(config),
         metric=str(config.get("metric") or ""),
         weight=config.get("weight"),
         passed=totals.get("passed", 0),
@@ -166,7 +166,7 @@ def _assertion(config: Any, slices: Mapping[str, Any], latest: list[Observation]
     )
 
 
-def _asks(config: Mapping[str, Any]) -> str:
+def asks(config: Mapping[str, Any]) -> str:
     """What an assertion asks for, in a line."""
     value = shown_value(config)
     words = expected(str(config.get("type")).removeprefix("not-"), config, value)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import groupby
@@ -20,6 +20,7 @@ from evals_app.assertions import (
     run_assertions_sync,
 )
 from evals_app.backtest import DEFAULT_OUTPUTS, MOST_OUTPUTS, Backtest, Judged, outputs_of
+from evals_app.blocks import asks
 from evals_app.written import assertion_faults, read_assertions, write_assertions
 from workflows_app.engine.definition import BaseBlockDef, Fault, InvalidDocument
 from workflows_app.models import Run, RunNode, Workflow, WorkflowVersion
@@ -164,6 +165,7 @@ class Distribution:
     """One assertion over all outputs."""
 
     type: str
+    asks: str
     passed: int
     failed: int
     errors: int
@@ -244,7 +246,9 @@ class BacktestReport:
         return self.found.flips - len(self.flips)
 
 
-def report(found: Backtest, workflow: Workflow, block: str) -> BacktestReport:
+def report(
+    found: Backtest, workflow: Workflow, block: str, configs: Sequence[Mapping[str, Any]]
+) -> BacktestReport:
     """A backtest with its runs' numbers and its charts; one query, whatever its size."""
     shown = found.flipped[:MOST_FLIPS_SHOWN]
     runs = Run.objects.only("number", "created_at").in_bulk([flip["run"] for flip in shown]) if shown else {}
@@ -254,18 +258,20 @@ def report(found: Backtest, workflow: Workflow, block: str) -> BacktestReport:
         for flip in shown
         if flip["run"] in by_id
     ]
-    return BacktestReport(
-        found, workflow, block, flips, [_distribution(one, found.count) for one in found.assertions]
-    )
+    distributions = [
+        _distribution(judged, asks(config), found.count)
+        for judged, config in zip(found.assertions, configs, strict=True)
+    ]
+    return BacktestReport(found, workflow, block, flips, distributions)
 
 
-def _distribution(judged: Judged, count: int) -> Distribution:
+def _distribution(judged: Judged, asked: str, count: int) -> Distribution:
     failed = count - judged.passed - judged.errors
     chart = None
     if judged.passing is not None and judged.values:
         chart = _chart(judged.values, judged.passing)
     unmeasured = count - judged.errors - len(judged.values) if chart is not None else 0
-    return Distribution(judged.type, judged.passed, failed, judged.errors, unmeasured, chart)
+    return Distribution(judged.type, asked, judged.passed, failed, judged.errors, unmeasured, chart)
 
 
 def _chart(values: list[float], passing: PassingRange) -> SafeString:

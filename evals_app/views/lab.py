@@ -78,7 +78,9 @@ def _lines(steps: Iterator[Backtest], workflow: Workflow, trial: Trial) -> Itera
     for found in steps:
         yield json.dumps({"done": found.count, "of": max(expected, found.count)}) + "\n"
     assert found is not None  # the last step is always given
-    html = render_to_string("evals/_backtest.html", {"report": report(found, workflow, trial.block)})
+    html = render_to_string(
+        "evals/_backtest.html", {"report": report(found, workflow, trial.block, trial.configs)}
+    )
     yield json.dumps({"html": html}) + "\n"
 
 
@@ -116,7 +118,7 @@ def _backtested(trial: Trial) -> dict[str, Any]:
     if workflow is None or faults:
         return {"backtest_faults": faults}
     found = backtest(workflow, trial.block, trial.configs, trial.limit)
-    made: BacktestReport = report(found, workflow, trial.block)
+    made: BacktestReport = report(found, workflow, trial.block, trial.configs)
     return {"report": made}
 
 

@@ -71,6 +71,7 @@
       showFaults(answer.faults);
       return say("Not judged: the YAML has a fault.");
     }
+    delete rows.dataset.stale;
     const verdict = answer.assertions.some((one) => one.error) ? "error" : answer.passed ? "passed" : "failed";
     rows.replaceChildren(...answer.assertions.map(row));
     none.hidden = answer.assertions.length > 0;
@@ -78,8 +79,11 @@
     showFaults(answer.faults);
   }
 
+  // Why there are no new results; those of before stay, as such.
   function say(text) {
-    summary.textContent = text;
+    const isStale = rows.childElementCount > 0;
+    rows.toggleAttribute("data-stale", isStale);
+    summary.textContent = isStale ? `${text} Results are from before.` : text;
   }
 
   async function evaluate() {
@@ -98,7 +102,7 @@
       else say(answer.error?.message ?? "The server could not judge this.");
     } catch (error) {
       if (error.name === "AbortError") return;
-      say("The server cannot be reached. Results are from before.");
+      say("The server cannot be reached.");
     }
     if (mine === trying) results.removeAttribute("aria-busy");
   }

@@ -77,6 +77,17 @@ def test_a_backtest_tells_flips_runs_and_the_spread(viewer, shouted):
     assert "3 values from 1 to 2; 1 on the passing side of 1" in html
 
 
+def test_a_backtest_tells_two_assertions_of_a_type_apart(viewer, shouted):
+    both = "- {type: contains, value: HELLO}\n- {type: contains, value: BYE}"
+    form = {"workflow": "shout", "block": "shout", "assertions": both}
+    html = post(viewer, action="backtest", **form).content.decode().partition("Each assertion")[2]
+    assert ">HELLO</div>" in html and ">BYE</div>" in html
+
+
+def test_without_workflows_there_is_nothing_to_look_back_at(viewer):
+    assert "no workflow yet whose outputs" in viewer.get("/assertions/").content.decode()
+
+
 def test_a_backtest_without_what_it_needs_says_what_is_missing(viewer, shouted):
     html = post(viewer, action="backtest", assertions="").content.decode()
     for words in ("Choose a workflow.", "Choose a block.", "Write at least one assertion."):
