@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from django.db.models import Q
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, render
 from django.views.decorators.http import require_safe
@@ -24,7 +25,7 @@ def soul_list(request: HttpRequest) -> HttpResponse:
     after = request.GET.get("after", "").replace("\0", "")[:LONGEST_TEXT]
     rows = Soul.objects.order_by("slug")
     if search:
-        rows = rows.filter(slug__icontains=search) | rows.filter(role__icontains=search)
+        rows = rows.filter(Q(slug__icontains=search) | Q(name__icontains=search) | Q(role__icontains=search))
     found = list((rows.filter(slug__gt=after) if after else rows)[: PAGE_SIZE + 1])
     souls = found[:PAGE_SIZE]
     uses = uses_by_soul(soul.slug for soul in souls) if souls else {}
@@ -45,11 +46,12 @@ def soul_list(request: HttpRequest) -> HttpResponse:
 def soul_page(request: HttpRequest, slug: str) -> HttpResponse:
     """One soul."""
     soul = get_object_or_404(Soul, slug=slug)
-    uses = uses_of(slug)
+    uses, versions = uses_of(slug), history(soul)
     context = {
         "soul": soul,
         "uses": uses,
-        "versions": history(soul),
+        "versions": versions,
+        "has_runs": any(one["runs"] for one in versions),
         "chart": score_chart(soul, uses),
         "may_save": access.may(request.user, "workflows_app.change_soul"),
     }

@@ -38,6 +38,17 @@ def test_a_soul_is_listed_with_where_it_is_used():
     assert "No soul matches" in html(visitor(), "/souls/?q=nobody")
 
 
+def test_a_soul_is_found_by_the_name_it_is_listed_under():
+    services.save_soul(Soul(slug="clerk", name="Ada", system_prompt="You file."))
+    assert "/souls/clerk/" in html(visitor(), "/souls/?q=ada")
+
+
+def test_a_soul_that_never_ran_says_so_instead_of_an_empty_chart():
+    make_soul()
+    page = html(visitor(), "/souls/analyst/")
+    assert "No block has run with it yet." in page and "chart__empty" not in page and "legend" not in page
+
+
 def test_a_soul_tells_how_each_version_did():
     first = make_soul().version
     workflow = make_workflow(USING, slug="using")
