@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from math import floor, log10
 from typing import Any
 
 from django.utils import timezone
@@ -119,6 +118,4 @@ def _share(level: dict[str, Any]) -> str:
 def _money(level: dict[str, Any]) -> str:
     if level.get("unit") == "tokens":
         return f"{level['mean']:,.0f} tokens"
-    # Two costs too small for the lists must still differ here.
-    mean = level["mean"]
-    return f"${mean:.{2 - floor(log10(mean))}f}".rstrip("0") if 0 < mean < 0.001 else formats.cost(mean)
+    return formats.cost(level["mean"])

@@ -134,8 +134,8 @@ def test_only_what_was_observed_can_be_pinned(client: Any) -> None:
         ({"count": 9, "mean": 0.25}, "cost was $0.2500,"),
         ({"count": 9, "mean": 2.5}, "cost was $2.50,"),
         ({"count": 9, "mean": 812.0, "unit": "tokens"}, "cost was 812 tokens,"),
-        ({"count": 9, "mean": 0.00002}, "cost was $0.00002,"),
-        ({"count": 9, "mean": 0.00022905}, "cost was $0.000229,"),
+        ({"count": 9, "mean": 0.00002}, "cost was $0.000020,"),
+        ({"count": 9, "mean": 0.00022905}, "cost was $0.00023,"),
     ],
 )
 def test_a_cost_is_told_in_dollars_unless_tokens_stand_in(level: dict[str, Any], told: str) -> None:
