@@ -127,7 +127,8 @@ def _block_of(node: RunNode, definition: WorkflowDefinition) -> str:
     if block_id not in definition.blocks:
         raise Refused("conflict", f"The workflow has no block {block_id!r} any more.")
     if node.status != NodeStatus.COMPLETED:
-        raise Refused("conflict", f"{block_id} is {node.status}; only a completed block makes a case.")
+        state = "has failed" if node.status == NodeStatus.FAILED else f"is {node.status}"
+        raise Refused("conflict", f"Only a completed block makes a case; {block_id} {state}.")
     return block_id
 
 

@@ -251,6 +251,10 @@ class EvalSuiteRun(models.Model):
         """The verdict; None while there is none."""
         return {EvalStatus.PASSED: True, EvalStatus.FAILED: False}.get(EvalStatus(self.status))
 
+    @property
+    def origin_words(self) -> str:
+        return {"web": "This site", "api": "API", "cli": "Command line"}.get(self.origin, self.origin)
+
 
 class EvalCaseResult(models.Model):
     """What one evaluation said of one case."""

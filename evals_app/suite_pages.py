@@ -87,11 +87,12 @@ def shown_case(result: EvalCaseResult) -> ShownCase:
     attempts = details.get("attempts", [])
     told = next((one for one in attempts if one["status"] != "passed"), attempts[-1] if attempts else None)
     passed = sum(one["status"] == "passed" for one in attempts)
+    reason, error = details.get("reason", ""), told["error"] if told else None
     return ShownCase(
         result=result,
         description=details.get("description", ""),
-        reason=details.get("reason", ""),
-        error=told["error"] if told else None,
+        reason="" if reason == error else reason,  # of one attempt, it is the error
+        error=error,
         tried=f"{passed} of {len(attempts)} attempts passed" if len(attempts) > 1 else "",
         blocks=[_block(one) for one in told["blocks"]] if told else [],
     )

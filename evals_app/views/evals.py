@@ -17,7 +17,7 @@ from evals_app.suite_pages import CaseRow, ChangeRow, SuiteRow, comparison_sente
 from workflows_app import access
 from workflows_app.diff import side_by_side
 from workflows_app.engine.definition import InvalidDocument
-from workflows_app.models import RunNode, Workflow
+from workflows_app.models import Run, RunNode, Workflow
 from workflows_app.services import Refused, Stale
 
 START = "workflows_app.start_run"
@@ -33,6 +33,7 @@ def suite_list(request: HttpRequest) -> HttpResponse:
     context = {
         "rows": rows,
         "is_demo": any(row.suite.workflow.is_demo for row in rows),
+        "has_runs": bool(rows) or Run.objects.exists(),
         "may_start": access.may(request.user, START),
     }
     return render(request, "evals/suites.html", context)

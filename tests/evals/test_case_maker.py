@@ -112,7 +112,7 @@ def test_case_saved_over_somebody_elses_version_is_refused(run: Run) -> None:
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
-        ({"status": "failed"}, "only a completed block"),
+        ({"status": "failed"}, "Only a completed block makes a case; greet has failed."),
         ({"node_id": "greet.branch"}, "is a branch"),
         ({"node_id": "gone"}, "has no block 'gone'"),
     ],

@@ -76,8 +76,11 @@ def test_suites_are_listed_with_verdict_and_history(as_role, evaluated):
     assert "Run<span" in html(as_role("operator").get("/evals/"))
 
 
-def test_without_cases_the_list_teaches_how_to_make_one(as_role, db):
-    assert "No eval cases yet" in html(as_role("viewer").get("/evals/"))
+def test_without_cases_the_list_teaches_how_to_make_one(as_role, transactional_db):
+    page = html(as_role("viewer").get("/evals/"))
+    assert "No eval cases yet" in page and "nothing has run yet" in page and "Choose a run" not in page
+    run_now(make_workflow(slug="caseless"))
+    assert "Choose a run" in html(as_role("viewer").get("/evals/"))
 
 
 def test_a_suite_shows_each_case_over_time_and_its_evaluations(as_role, evaluated):
