@@ -241,6 +241,7 @@ SPECTACULAR_SETTINGS: dict[str, Any] = {
     "POSTPROCESSING_HOOKS": [
         "drf_spectacular.hooks.postprocess_schema_enums",
         "workflows_app.rest.openapi.add_faults",
+        "workflows_app.rest.openapi.add_summaries",
     ],
 }
 

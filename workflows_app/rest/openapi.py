@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from drf_spectacular.extensions import OpenApiSerializerExtension
@@ -52,6 +53,15 @@ def add_faults(result: dict[str, Any], generator: Any, request: Any, public: Any
                 operation["responses"].setdefault(code, {"description": description, "content": _content()})
             for code, response in operation["responses"].items():
                 response["description"] = response["description"] or _FAULTS.get(code, "As asked.")
+    return result
+
+
+def add_summaries(result: dict[str, Any], generator: Any, request: Any, public: Any) -> dict[str, Any]:
+    """What an operation does, in a line: its description up to where it goes into details."""
+    for item in result["paths"].values():
+        for operation in item.values():
+            first = re.split(r"[.;?](?:\s|$)", operation["description"], maxsplit=1)[0]
+            operation.setdefault("summary", first.replace("`", ""))
     return result
 
 
