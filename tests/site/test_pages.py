@@ -68,6 +68,19 @@ def test_the_style_guide_is_for_staff(client, db):
     assert client.get("/styleguide/").status_code == 403  # the log-in page would send them back here
 
 
+def test_no_access_says_what_is_missing_and_to_whom_to_turn(client, db):
+    client.force_login(User.objects.create_user("bob"))
+    told = client.get("/workflows/").content.decode()
+    assert "workflows_app.view_workflow, which the role viewer has" in told and "Ask an administrator" in told
+
+
+def test_a_superuser_is_not_sent_to_an_administrator(admin_client):
+    response = admin_client.get("/admin/workflows_app/run/add/")
+    assert response.status_code == 403
+    told = response.content.decode()
+    assert "Nobody has" in told and "administrator" not in told
+
+
 def test_navigation_marks_the_section_and_hides_the_admin_from_others(client, db):
     client.force_login(User.objects.create_user("bob"))
     html = client.get("/runs/does-not-exist/").content.decode()
