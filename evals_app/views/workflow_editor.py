@@ -170,6 +170,7 @@ def _page(
     context = {
         "workflow": workflow,
         "section": "workflows",
+        "is_refused": faults is not None,
         "yaml": text,
         "slug": slug,
         "message": request.POST.get("message", ""),

@@ -142,6 +142,7 @@ def test_faults_show_on_their_lines_as_one_types():
 @pytest.mark.parametrize("text", ["", "\t", "a: [", "- 1", "blocks:", "a: &a [*a]", "\0", "x" * 200_000])
 def test_any_text_is_answered_with_faults(text):
     response = visitor("editor").post("/start/", {"yaml": text, "slug": "x"})
+    assert "Not saved." in response.content.decode()
     assert response.status_code == 400
     assert "fault" in response.content.decode()
     assert not Workflow.objects.exists()
@@ -149,6 +150,7 @@ def test_any_text_is_answered_with_faults(text):
 
 def test_what_the_page_offers_can_be_saved_as_it_is():
     editor = visitor("editor")
+    assert "Not saved." not in editor.get("/start/").content.decode()
     offered = editor.get("/start/").context["yaml"]
     response = editor.post("/start/", {"yaml": offered, "slug": "", "then": "run"})
     assert response["Location"] == "/workflows/analysis/run/"
