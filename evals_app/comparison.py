@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from django.db.models.functions import Length, Substr
+from django.utils.text import Truncator
 
 from evals_app.outputs import indented
 from evals_app.plans import keys_for
@@ -93,6 +94,10 @@ class ComparedBlock:
         return _output(self.old) != _output(self.new) or _length(self.old) != _length(self.new)
 
     @property
+    def has_output(self) -> bool:
+        return bool(_length(self.old) or _length(self.new))
+
+    @property
     def is_changed(self) -> bool:
         return bool(self.flips) or self.is_output_changed or self.old_status != self.new_status
 
@@ -125,6 +130,26 @@ class Comparison:
     def __init__(self, new: Run, old: Run) -> None:
         self.new = new
         self.old = old
+
+    @property
+    def is_same_workflow(self) -> bool:
+        return self.new.workflow_id == self.old.workflow_id
+
+    @property
+    def new_title(self) -> str:
+        return self._title(self.new)
+
+    @property
+    def old_title(self) -> str:
+        return self._title(self.old)
+
+    def _title(self, run: Run) -> str:
+        """A run's number, with its workflow where there are two."""
+        return (
+            f"#{run.number}"
+            if self.is_same_workflow
+            else f"{Truncator(run.workflow.slug).chars(60)} #{run.number}"
+        )
 
     @cached_property
     def blocks(self) -> list[ComparedBlock]:
@@ -164,7 +189,7 @@ class Comparison:
     @property
     def headline(self) -> str:
         """The verdict in a few words."""
-        new, old = f"#{self.new.number}", f"#{self.old.number}"
+        new, old = self.new_title, self.old_title
         if self.tone == "same" and self.old.verdict != self.new.verdict:
             now, before = WORDS[self.new.verdict], WORDS[self.old.verdict]
             return f"{new} {now} and {old} {before}, though no assertion that both have tells them apart."
@@ -200,7 +225,7 @@ class Comparison:
         parts.append(
             f"{differing} of {_count(len(self.blocks), 'output')} differ{'s' if differing == 1 else ''}"
         )
-        if self.new.version_id != self.old.version_id:
+        if self.is_same_workflow and self.new.version_id != self.old.version_id:
             parts.append(f"version {self.old.version.number} became {self.new.version.number}")
         if self.new.inputs != self.old.inputs:
             parts.append("the inputs were not the same")

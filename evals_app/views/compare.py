@@ -38,9 +38,9 @@ def compare_runs(request: HttpRequest, run_id: UUID, other_id: UUID) -> HttpResp
         "drawing": drawing,
         "yaml_diff": side_by_side(old.version.yaml, new.version.yaml),
         "inputs_diff": side_by_side(_laid_out(old), _laid_out(new)),
-        "is_same_workflow": new.workflow_id == old.workflow_id,
-        "old_title": f"#{old.number}",
-        "new_title": f"#{new.number}",
+        "is_same_workflow": comparison.is_same_workflow,
+        "old_title": comparison.old_title,
+        "new_title": comparison.new_title,
     }
     return render(request, "evals/compare.html", context)
 

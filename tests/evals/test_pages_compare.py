@@ -119,6 +119,25 @@ def test_a_block_that_only_one_run_has_is_shown(viewer):
     assert "gone</bdi></h2>" in html and "not run" in html
 
 
+def test_runs_of_two_workflows_are_told_apart_by_name(viewer):
+    new, old = two_runs({"output": "x"}, {"output": "y"})
+    other = Workflow.objects.create(slug="other", name="Other")
+    old.workflow, old.version = (
+        other,
+        WorkflowVersion.objects.create(workflow=other, number=1, yaml="# other"),
+    )
+    old.save()
+    html = viewer.get(f"/runs/{new.pk}/compare/{old.pk}/").content.decode()
+    assert "bare #2 and other #1 have the same verdicts." in html and "in <bdi>other #1</bdi>" in html
+    assert "How the workflows differ" in html and "version 1 became 1" not in html
+
+
+def test_a_block_without_an_output_is_not_said_to_have_the_same(viewer):
+    new, old = two_runs({"status": "failed", "output": ""}, {"status": "cancelled", "output": ""})
+    html = viewer.get(f"/runs/{new.pk}/compare/{old.pk}/").content.decode()
+    assert "Neither run has an output" in html and "The same output" not in html
+
+
 def test_the_number_of_queries_does_not_grow_with_the_blocks(viewer):
     new, old = two_runs({"output": "x"}, {"output": "y"})
 
