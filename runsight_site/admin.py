@@ -23,7 +23,6 @@ from django.views.decorators.cache import never_cache
 View = TypeVar("View", bound=Callable[..., HttpResponseBase])
 
 ORDER = ("workflows_app", "evals_app", "auth")
-NAMES = {"auth": "People", "axes": "Log-in attempts"}
 
 
 class RunsightAdminSite(admin.AdminSite):
@@ -68,8 +67,6 @@ class RunsightAdminSite(admin.AdminSite):
     def get_app_list(self, request: HttpRequest, app_label: str | None = None) -> list[Any]:
         """What people came for first; the log-in guard last."""
         apps = super().get_app_list(request, app_label)
-        for app in apps:
-            app["name"] = NAMES.get(app["app_label"], app["name"])
         return sorted(
             apps, key=lambda app: ORDER.index(app["app_label"]) if app["app_label"] in ORDER else len(ORDER)
         )

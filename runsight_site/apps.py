@@ -1,8 +1,10 @@
 """The site's own app configurations."""
 
-from django.apps import AppConfig
+from django.apps import AppConfig, apps
 from django.conf import settings
 from django.contrib.admin import apps as admin_apps
+
+NAMES = {"auth": "People", "axes": "Log-in attempts"}  # others' apps, as the admin calls them
 
 
 class SiteConfig(AppConfig):
@@ -12,10 +14,12 @@ class SiteConfig(AppConfig):
     default = True
 
     def ready(self) -> None:
-        """Register the system checks, set up logging, and say which broker messages go to."""
+        """Register the system checks, set up logging, name others' apps, and say which broker messages go to."""
         from runsight_site import checks, logging  # noqa: F401 - importing checks registers them
 
         logging.configure()
+        for label, name in NAMES.items():
+            apps.get_app_config(label).verbose_name = name
         if settings.RUNSIGHT_EXECUTOR == "celery":
             from runsight_site.celery import app
 

@@ -183,6 +183,7 @@ CONTENT_SECURITY_POLICY = {
 }
 
 LANGUAGE_CODE = "en"
+FORMAT_MODULE_PATH = "runsight_site.formats"
 USE_TZ = True
 TIME_ZONE = "UTC"
 

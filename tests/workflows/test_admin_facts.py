@@ -1,5 +1,6 @@
 """Lists in the admin cost the same however many rows there are, and find what people type."""
 
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -143,3 +144,9 @@ def test_no_page_offers_every_row_in_a_drop_down(root: Client) -> None:
     assert "<select" not in page
     assert "user-1" not in root.get("/admin/workflows_app/apitoken/add/").content.decode()
     assert ApiToken.objects.count() == 3 and Workflow.objects.count() == 3
+
+
+def test_a_list_writes_times_short_and_on_a_clock_of_24_hours(root: Client) -> None:
+    run = add_rows("one")
+    Run.objects.filter(pk=run.pk).update(created_at=datetime(2026, 3, 1, 16, 5, tzinfo=UTC))
+    assert "1 Mar 2026, 16:05" in root.get("/admin/workflows_app/run/").content.decode()

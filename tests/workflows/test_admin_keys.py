@@ -184,6 +184,9 @@ def test_roles_themselves_are_not_edited_here() -> None:
     viewer = Group.objects.get(name="viewer")
     root.post(f"/admin/auth/group/{viewer.pk}/change/", {"name": "viewer", "permissions": []})
     assert viewer.permissions.count() == len(access.VIEWER)
+    page = root.get(f"/admin/auth/group/{viewer.pk}/change/").content.decode()
+    assert page.count("<li>Can view ") == len(access.VIEWER)
+    assert ">People</a>" in page and "Authentication" not in page
     assert root.post(f"/admin/auth/group/{viewer.pk}/delete/", {"post": "yes"}).status_code == 403
 
 

@@ -9,6 +9,8 @@ from django.contrib.auth.admin import GroupAdmin, UserAdmin
 from django.contrib.auth.models import Group, User
 from django.db.models import QuerySet
 from django.http import HttpRequest
+from django.utils.html import format_html, format_html_join
+from django.utils.safestring import SafeString
 
 from workflows_app import access
 from workflows_app.admin.facts import AuditedAdmin
@@ -58,6 +60,9 @@ class PersonAdmin(AuditedAdmin, People):
         }
 
 
+ROLE_FIELDS = ("name", "allowed")
+
+
 @admin.register(Group)
 class RoleAdmin(AuditedAdmin, GroupAdmin):
     """The roles, and groups of one's own."""
@@ -73,11 +78,20 @@ class RoleAdmin(AuditedAdmin, GroupAdmin):
             return False
         return super().has_delete_permission(request, obj)
 
+    # A role's permissions are written in the code and set again after every migration.
+    def get_fields(self, request: HttpRequest, obj: Any = None) -> Any:
+        return ROLE_FIELDS if obj is not None and self.is_role(obj) else super().get_fields(request, obj)
+
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
-        # A role's permissions are written in the code and set again after every migration.
-        if obj is not None and obj.name in access.ROLES:
-            return ("name", "permissions")
+        if obj is not None and self.is_role(obj):
+            return ROLE_FIELDS
         return super().get_readonly_fields(request, obj)
+
+    @admin.display(description="permissions")
+    def allowed(self, group: Group) -> SafeString:
+        names = group.permissions.order_by("content_type__app_label", "content_type__model", "codename")
+        rows = format_html_join("", "<li>{}</li>", ((name,) for name in names.values_list("name", flat=True)))
+        return format_html('<ul class="uses uses--columns">{}</ul>', rows)
 
     def facts_of(self, obj: Group) -> dict[str, Any]:
         return {"permissions": obj.permissions.count()} if obj.pk else {}

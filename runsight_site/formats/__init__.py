@@ -1,0 +1,1 @@
+"""How the admin writes dates and times, by language."""
