@@ -147,6 +147,10 @@ class PinForm(ModelForm):
     class Meta:
         model = PinnedBaseline
         fields = ("workflow", "run", "version")
+        help_texts: ClassVar = {
+            "run": "Either one run, by its id or through the magnifier,",
+            "version": "or one version, by its id in the database. A workflow's page has a button for each.",
+        }
 
     def clean(self) -> dict[str, Any]:
         data = super().clean() or {}
@@ -208,21 +212,19 @@ class ObservationAdmin(BlockFacts):
 
     list_display = (
         "block",
-        "number",
         "run_number",
-        "score",
+        "shown_score",
         "passed",
         "cost",
         "took",
-        "workflow_version",
-        "soul_version",
+        "in_version",
         "at",
     )
     list_filter = ("passed",)
     only_on_its_page = ("assertions", "named_scores")
     ordering = ("-id",)
     fields = (
-        "workflow", "node_id", "number", "run", "run_number", "at", "score", "passed", "cost", "took", "tokens",
+        "workflow", "node_id", "number", "run", "run_number", "at", "shown_score", "passed", "cost", "took", "tokens",
         "workflow_version", "soul_version", "shown_assertions", "shown_scores",
     )  # fmt: skip
     readonly_fields = fields
@@ -233,6 +235,14 @@ class ObservationAdmin(BlockFacts):
     @admin.display(description="block")
     def block(self, row: Observation) -> str:
         return f"{row.workflow.slug}/{row.node_id}"
+
+    @admin.display(description="score")
+    def shown_score(self, row: Observation) -> str:
+        return formats.score(row.score)
+
+    @admin.display(description="version")
+    def in_version(self, row: Observation) -> str:
+        return f"v{row.workflow_version}"
 
     @admin.display(description="cost")
     def cost(self, row: Observation) -> str:

@@ -26,7 +26,7 @@ class RunAdmin(FactAdmin):
         "status",
         "source",
         "score",
-        "eval_passed",
+        "passed",
         "cost",
         "took",
         "created_at",
@@ -52,6 +52,10 @@ class RunAdmin(FactAdmin):
     @admin.display(description="score")
     def score(self, run: Run) -> str:
         return formats.score(run.eval_score)
+
+    @admin.display(description="passed", boolean=True)
+    def passed(self, run: Run) -> bool | None:
+        return run.eval_passed
 
     @admin.display(description="cost")
     def cost(self, run: Run) -> str:
@@ -84,7 +88,7 @@ class RunNodeAdmin(FactAdmin):
         "block_type",
         "status",
         "score",
-        "eval_passed",
+        "passed",
         "cost",
         "took",
         "finished_at",
@@ -116,6 +120,10 @@ class RunNodeAdmin(FactAdmin):
     @admin.display(description="score")
     def score(self, node: RunNode) -> str:
         return formats.score(node.eval_score)
+
+    @admin.display(description="passed", boolean=True)
+    def passed(self, node: RunNode) -> bool | None:
+        return node.eval_passed
 
     @admin.display(description="cost")
     def cost(self, node: RunNode) -> str:
