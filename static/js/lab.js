@@ -22,6 +22,7 @@
     const text = form.elements[name].value.trim();
     const isGood = text === "" || (Number(text) >= 0 && Number(text) < Infinity);
     form.elements[name].setAttribute("aria-invalid", String(!isGood));
+    form.elements[name].nextElementSibling.hidden = isGood;
     return text === "" || !isGood ? null : Number(text);
   };
 

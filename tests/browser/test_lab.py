@@ -41,6 +41,7 @@ def test_half_typed_yaml_keeps_the_results_and_tells_the_line(lab):
     lab.fill("#lab-assertions", "- {type: is-json}\n- {type: [")
     lab.locator("#lab-faults >> text=not valid YAML").wait_for()
     assert rows(lab) == before
+    assert "Results are from before." in lab.inner_text("#lab-summary")
     lab.fill("#lab-assertions", "- {type: is-json}\n- {type: contians, value: x}")
     lab.locator("#lab-faults >> text=Did you mean 'contains'?").wait_for()
     lab.click("#lab-faults >> text=Line 2")
@@ -53,6 +54,14 @@ def test_half_typed_yaml_keeps_the_results_and_tells_the_line(lab):
     assert lab.locator("#lab-assertions").evaluate(selected) == "- {type: contians, value: x}"
     lab.click("#type-regex [data-insert]")
     assert lab.input_value("#lab-assertions").endswith('value: "\\\\b\\\\d{4}-\\\\d{2}-\\\\d{2}\\\\b"\n')
+
+
+def test_a_number_that_is_none_is_told_beside_it(lab):
+    said = lab.locator("#lab-cost + .field__error")
+    lab.fill("#lab-cost", "cheap")
+    said.wait_for(state="visible")
+    lab.fill("#lab-cost", "0.1")
+    said.wait_for(state="hidden")
 
 
 def test_a_backtest_shows_which_runs_flip_and_the_threshold(lab):

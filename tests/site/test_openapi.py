@@ -23,7 +23,7 @@ def test_every_call_says_in_a_line_what_it_does() -> None:
     paths = caller("viewer").get("/api/schema/").json()["paths"]
     told = {(path, method): one["summary"] for path, item in paths.items() for method, one in item.items()}
     assert told["/api/evaluate/", "post"] == "Grade a text by assertions"
-    assert all(0 < len(summary) < 100 and "`" not in summary for summary in told.values())
+    assert all(0 < len(summary) < 100 for summary in told.values())
 
 
 @pytest.mark.django_db

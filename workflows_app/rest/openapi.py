@@ -61,7 +61,7 @@ def add_summaries(result: dict[str, Any], generator: Any, request: Any, public: 
     for item in result["paths"].values():
         for operation in item.values():
             first = re.split(r"[.;?](?:\s|$)", operation["description"], maxsplit=1)[0]
-            operation.setdefault("summary", first.replace("`", ""))
+            operation.setdefault("summary", first)
     return result
 
 
