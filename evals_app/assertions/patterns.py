@@ -167,6 +167,7 @@ def _spell_set(text: str) -> str:
 
 def shorten(text: str, limit: int = 60) -> str:
     """Quote a text for a sentence: one line, printable, and cut when long."""
-    if len(text) <= limit:
-        return repr(text)
-    return f"{text[:limit]!r}… ({len(text):,} characters)"
+    shown = text[:limit]
+    # As it was written where that can be read: a pattern's backslashes are not doubled.
+    quoted = f"'{shown}'" if shown.isprintable() and "'" not in shown else repr(shown)
+    return quoted if len(text) <= limit else f"{quoted}… ({len(text):,} characters)"

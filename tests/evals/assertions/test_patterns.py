@@ -152,3 +152,13 @@ def test_reference_numbers_survive_the_spelling():
     pattern = f"(x)(?P<name>y){'z' * 300}(?P=name)\\1{{1,2}}"
     assert found(pattern, "xy" + "z" * 300 + "yx")
     assert not found(pattern, "xy" + "z" * 299 + "yx")
+
+
+def test_a_reason_shows_a_pattern_as_it_was_written():
+    assert (
+        "'\\b(TODO|TBD)\\b'"
+        in run_assertion({"type": "not-regex", "value": r"\b(TODO|TBD)\b"}, AssertionContext("ok")).reason
+    )
+    assert (
+        repr("it's\n") in run_assertion({"type": "regex", "value": "it's\n"}, AssertionContext("ok")).reason
+    )
