@@ -98,5 +98,11 @@
   const FADE = 32; // where its end fades out
   if (here) list.scrollLeft += here.getBoundingClientRect().right - list.getBoundingClientRect().right + FADE;
 
+  // A graph higher than its box begins where the run does, not at its upper edge.
+  for (const box of document.querySelectorAll(".graph-scroll")) {
+    const first = box.querySelector("[data-node-id]")?.getBoundingClientRect();
+    if (first) box.scrollTop += first.top - box.getBoundingClientRect().top - box.clientHeight / 2;
+  }
+
   window.runsight = Object.assign(window.runsight ?? {}, { toast, icon, connection });
 })();
