@@ -28,14 +28,16 @@ def number(value: float) -> str:
 
 
 def element(name: str, /, *children: object, **attributes: Value) -> SafeString:
-    """One element: `class_` is class, `data_x` is data-x; attributes of None or False are left out."""
+    """One element: `class_` is class, `data_x` is data-x; what is None, and attributes of False, are left out."""
     parts = [name]
     for key, value in attributes.items():
         if value is None or value is False:
             continue
         shown = number(value) if isinstance(value, float) else text("" if value is True else value)
         parts.append(f'{_attribute_name(key)}="{shown}"')
-    inside = "".join(child if isinstance(child, SafeString) else text(child) for child in children)
+    inside = "".join(
+        child if isinstance(child, SafeString) else text(child) for child in children if child is not None
+    )
     opened = " ".join(parts)
     markup = f"<{opened}>{inside}</{name}>" if inside or name not in _EMPTY else f"<{opened}/>"
     return SafeString(markup)

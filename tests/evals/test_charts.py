@@ -5,6 +5,7 @@ import itertools
 import math
 import re
 import xml.etree.ElementTree as ET
+from pathlib import Path
 
 import pytest
 
@@ -21,6 +22,7 @@ from evals_app.charts import (
 from evals_app.charts.scale import round_step, tick_label, value_axis
 
 HOSTILE = "</title><script>alert(1)</script>\" onload='x' \x00\ud800&"
+GRAPHICS = Path(__file__).resolve().parents[2] / "static/css/graphics.css"
 NOON = dt.datetime(2026, 11, 16, 12, 0, tzinfo=dt.UTC)
 
 
@@ -200,16 +202,19 @@ def test_a_sparkline_without_a_shape_is_dashed(values, dashed):
 
 
 def test_a_sparkline_says_where_it_went():
-    assert parsed(sparkline([0.9, 0.7], metric="pass_rate")).get("aria-label") == "from 90 % to 70 %"
+    assert parsed(sparkline([0.9, 0.7], metric="pass_rate")).find("title").text == "from 90 % to 70 %"
 
 
 def test_a_strip_tells_failures_by_height_and_never_hides_one():
-    heights = {
-        path.get("class"): float(re.search(r"v([\d.]+)", path.get("d"))[1])
-        for path in parsed(strip([True, False]))
-        if path.tag == "path"
+    paths = {path.get("class"): path.get("d") for path in parsed(strip([True, True, False, "error"]))}
+    assert paths.pop(None, None) is None  # the title
+    assert paths == {
+        "mark mark--passed": "M0 14h12",
+        "mark mark--failed": "M14 10h5",
+        "mark mark--error": "M21 4.25h5M21 15.75h5",
     }
-    assert heights["mark mark--failed"] > heights["mark mark--passed"]
+    thickness = dict(re.findall(r"\.strip \.(mark[\w-]*) \{.*?stroke-width: ([\d.]+)", GRAPHICS.read_text()))
+    assert float(thickness["mark--failed"]) > float(thickness["mark"])
     many = strip([True] * 4999 + [False])
     assert many.count("M") <= 160 and many.count("mark--failed") == 1
     assert "4,999 of 5,000 passed" in many

@@ -158,7 +158,13 @@ def test_a_node_can_be_found_followed_and_read():
 
 def test_a_node_without_a_link_can_still_be_focused():
     (group,) = drawn(blocks("a")).findall("g")
-    assert (group.get("tabindex"), group.get("data-status")) == ("0", "none")
+    assert (group.get("tabindex"), group.get("data-status")) == ("0", None)
+
+
+def test_a_run_keeps_room_for_what_comes_and_a_definition_does_not():
+    drawings = [drawn([GraphNode("a", "llm", status=status)]) for status in (None, "pending")]
+    kept = [{e.get("class", "").rpartition("__")[2] for e in svg.iter()} for svg in drawings]
+    assert kept[1] - kept[0] == {"status", "dots", "score"}
 
 
 def test_with_many_assertions_the_failed_ones_are_shown():
@@ -173,9 +179,10 @@ def test_edges_carry_their_kind_and_label():
         blocks("a", "b", "c"),
         [GraphEdge("a", "b", "pass", "route"), GraphEdge("a", "c", "on error", "error")],
     )
-    edges = {e.get("data-target"): e for e in svg.findall("g") if e.get("data-source")}
-    assert "graph__edge--route" in edges["b"].get("class") and "pass" in "".join(edges["b"].itertext())
-    assert "graph__edge--error" in edges["c"].get("class") and "on error" in "".join(edges["c"].itertext())
+    edges = {e.get("class"): e for e in svg.findall("g") if "graph__edge" in e.get("class")}
+    route, error = edges["graph__edge graph__edge--route"], edges["graph__edge graph__edge--error"]
+    assert "pass" in "".join(route.itertext()) and "on error" in "".join(error.itertext())
+    assert (len(route.findall("path")), len(error.findall("path"))) == (1, 2)  # dashes would tear the tip
 
 
 def test_hostile_names_stay_text():

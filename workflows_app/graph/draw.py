@@ -57,8 +57,7 @@ def _width(letter: str) -> float:
 
 
 def _link(node: GraphNode, css: str, *children: object) -> SafeString:
-    status = node.status or "none"
-    attributes = {"data_node_id": node.id, "data_status": status, "class_": css}
+    attributes = {"data_node_id": node.id, "data_status": node.status, "class_": css}
     if node.href:
         return element("a", *children, href=node.href, **attributes)
     return element("g", *children, tabindex=0, role="group", **attributes)
@@ -80,9 +79,9 @@ def _kind_icon(kind: str) -> str:
     return f"kind-{kind if kind in KINDS else 'llm'}"
 
 
-def _status_icon(node: GraphNode, sprite: str, x: float, y: float) -> SafeString:
-    # Always there, so that a script only has to point it at another drawing.
-    return icon(node.status or "none", sprite, x, y, "graph__status")
+def _status_icon(node: GraphNode, sprite: str, x: float, y: float) -> SafeString | None:
+    # There from the first status on: a script only has to point it at another drawing.
+    return icon(node.status, sprite, x, y, "graph__status") if node.status else None
 
 
 def _node(box: PlacedNode, sprite: str) -> SafeString:
@@ -99,15 +98,19 @@ def _node(box: PlacedNode, sprite: str) -> SafeString:
         ),
         element("text", node.kind, x=x + 52, y=y + 44, class_="graph__sub"),
         _status_icon(node, sprite, x + box.width - 26, y + 12),
-        element("g", *_dots(node.dots, x + box.width - 52, y + 40), class_="graph__dots"),
-        element(
-            "text",
-            "" if node.score is None else formats.score(node.score),
-            x=x + box.width - 10,
-            y=y + 44,
-            class_="graph__score",
-        ),
+        *_results(node, x + box.width, y),
     )
+
+
+def _results(node: GraphNode, right: float, y: float) -> list[SafeString]:
+    """The marks and the score, or the room for them while a run may bring some."""
+    parts = []
+    if node.status or node.dots:
+        parts.append(element("g", *_dots(node.dots, right - 52, y + 40), class_="graph__dots"))
+    if node.status or node.score is not None:
+        score = "" if node.score is None else formats.score(node.score)
+        parts.append(element("text", score, x=right - 10, y=y + 44, class_="graph__score"))
+    return parts
 
 
 def _dots(dots: Sequence[str], right: float, y: float) -> list[SafeString]:
@@ -148,26 +151,20 @@ def _group(box: PlacedNode, sprite: str) -> SafeString:
 
 def _edge(way: RoutedEdge) -> SafeString:
     edge = way.edge
-    (x, y), (before, _) = way.points[-1], way.points[-2]
-    tip = -6 if x >= before else 6
-    parts = [
-        element("path", d=_curve(way.points), class_="graph__line"),
-        element(
-            "path",
-            d=f"M{number(x + tip)} {number(y - 4)}L{number(x)} {number(y)}L{number(x + tip)} {number(y + 4)}",
-            class_="graph__tip",
-        ),
-    ]
+    kind = edge.kind if edge.kind in ("route", "error") else "normal"
+    css = "graph__edge" if kind == "normal" else f"graph__edge graph__edge--{kind}"
+    line, tip = _curve(way.points), _tip(way.points)
+    # Dashes would tear the tip, so there it is drawn by itself.
+    parts = [element("path", d=d) for d in ((line, tip) if kind == "error" else (line + tip,))]
     if edge.label:
         parts.append(_edge_label(edge.label, way.points))
-    kind = edge.kind if edge.kind in ("route", "error") else "normal"
-    return element(
-        "g",
-        join(parts),
-        class_=f"graph__edge graph__edge--{kind}",
-        data_source=edge.source,
-        data_target=edge.target,
-    )
+    return element("g", join(parts), class_=css)
+
+
+def _tip(points: Sequence[Point]) -> str:
+    (x, y), (before, _) = points[-1], points[-2]
+    back = -6 if x >= before else 6
+    return f"M{number(x + back)} {number(y - 4)}L{number(x)} {number(y)}l{back} 4"
 
 
 def _edge_label(label: str, points: Sequence[Point]) -> SafeString:
