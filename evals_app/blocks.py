@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from django.core.paginator import Page, Paginator
+from django.db.models import Q
 from django.utils.safestring import SafeString
 
 from evals_app.charts import strip
@@ -17,7 +19,8 @@ from workflows_app.engine.definition import BaseBlockDef
 from workflows_app.models import Workflow
 
 HISTORY = 30  # runs in a small history
-MOST_SHOWN = 40  # blocks on one page, unless all are asked for
+BLOCKS_A_PAGE = 10
+LINES_AT_ONCE = 24  # of the blocks that are open when the page comes; others open when scrolled to
 LONGEST_VALUE = 60
 
 # The state, its icon and tone; the words are the evidence's own.
@@ -66,49 +69,86 @@ class BlockRow:
     state: State
     usual: Mapping[str, float | None]  # mean by metric
     is_pinned: bool
-    assertions: list[AssertionRow]
-    history: SafeString
+    asked: int  # how many assertions it has
+    assertions: list[AssertionRow] | None  # None: not read, the block is closed
     loop: str | None = None
 
+    @property
+    def waiting(self) -> range:
+        """One for each assertion that room is kept for."""
+        return range(min(self.asked, 3))
 
-def block_rows(
-    workflow: Workflow, statistics: Mapping[str, BlockStatistics], *, shows_all: bool = False
-) -> tuple[list[BlockRow], int]:
-    """The rows of the current version's blocks, and how many were left out. One query."""
+
+def block_page(
+    workflow: Workflow, statistics: Mapping[str, BlockStatistics], number: int = 0, opened: str = ""
+) -> Page[BlockRow]:
+    """Some of the current version's blocks, those with the one asked for if no page is; it and the first are open."""
+    blocks = _blocks(workflow)
+    places = {block.id: place for place, (block, _) in enumerate(blocks)}
+    page: Page[Any] = Paginator(blocks, BLOCKS_A_PAGE).get_page(
+        number or places.get(opened, 0) // BLOCKS_A_PAGE + 1
+    )
+    is_open = {opened} if page.has_other_pages() else {opened, *_open_at_once(blocks)}
+    latest = _latest(workflow, statistics, is_open)
+    page.object_list = [
+        _row(block, loop, statistics.get(block.id), latest.get(block.id, []) if block.id in is_open else None)
+        for block, loop in page.object_list
+    ]
+    return page
+
+
+def _open_at_once(blocks: Sequence[tuple[BaseBlockDef, str | None]]) -> Iterator[str]:
+    """The first blocks, as long as they are light."""
+    room = LINES_AT_ONCE
+    for block, _ in blocks:
+        room -= 3 + len(block.assertions or ())  # its head and figures are about as heavy as three assertions
+        if room < 0:
+            return
+        yield block.id
+
+
+def block_row(workflow: Workflow, name: str) -> BlockRow | None:
+    """One block of the current version, open; None if it has none of that name."""
+    found = next(((block, loop) for block, loop in _blocks(workflow) if block.id == name), None)
+    if found is None:
+        return None
+    statistics = {row.node_id: row for row in workflow.block_statistics.defer("state").filter(node_id=name)}
+    return _row(*found, statistics.get(name), _latest(workflow, statistics, [name]).get(name, []))
+
+
+def _blocks(workflow: Workflow) -> list[tuple[BaseBlockDef, str | None]]:
+    """The blocks of the current version, each with the loop it is in."""
     version = workflow.current_version
     definition = version.readable_definition if version else None
     if definition is None:
-        return [], 0
-    blocks = list(definition.blocks.values())
-    shown = blocks if shows_all else blocks[:MOST_SHOWN]
-    latest = _latest(workflow, [block.id for block in shown])
+        return []
     loops = definition.inner_blocks
-    rows = [
-        _row(block, statistics.get(block.id), latest.get(block.id, []), loops.get(block.id))
-        for block in shown
-    ]
-    return rows, len(blocks) - len(shown)
+    return [(block, loops.get(block.id)) for block in definition.blocks.values()]
 
 
-def _latest(workflow: Workflow, names: Sequence[str]) -> dict[str, list[Observation]]:
-    """The observations of the newest runs by block, oldest first."""
-    rows = (
-        Observation.objects.filter(workflow=workflow, run_number__gt=workflow.last_run_number - HISTORY)
-        .only("node_id", "number", "passed", "assertions")
-        .order_by("run_number", "number")
-    )
-    wanted = set(names)
+def _latest(
+    workflow: Workflow, statistics: Mapping[str, BlockStatistics], names: Collection[str]
+) -> dict[str, list[Observation]]:
+    """What blocks said in the newest runs, oldest first; by number, so that nothing older is read."""
+    newest = Q()
+    for name in names:
+        if name in statistics:
+            newest |= Q(node_id=name, number__gt=statistics[name].count - HISTORY)
+    if not newest:
+        return {}
+    rows = Observation.objects.filter(newest, workflow=workflow).order_by("number")
     found: dict[str, list[Observation]] = {}
-    for row in rows:
-        if row.node_id in wanted:
+    for row in rows.only("node_id", "run_number", "assertions"):
+        if row.run_number > workflow.last_run_number - HISTORY:
             found.setdefault(row.node_id, []).append(row)
     return found
 
 
 def _row(
-    block: BaseBlockDef, row: BlockStatistics | None, latest: list[Observation], loop: str | None
+    block: BaseBlockDef, loop: str | None, row: BlockStatistics | None, latest: list[Observation] | None
 ) -> BlockRow:
     slices = (row.slices if row else {}).get("assertion", {})
+    configs = block.assertions or ()
     return BlockRow(
         id=block.id,
         kind=block.type,
@@ -116,8 +156,8 @@ def _row(
         state=state_of(row),
         usual=_usual(row),
         is_pinned=bool(row and row.pinned),
-        assertions=[_assertion(config, slices, latest) for config in block.assertions or ()],
-        history=strip([one.passed for one in latest]),
+        asked=len(configs),
+        assertions=None if latest is None else [_assertion(config, slices, latest) for config in configs],
         loop=loop,
     )
 

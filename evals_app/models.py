@@ -7,7 +7,7 @@ from typing import Any, Self
 
 from django.conf import settings
 from django.db import models
-from django.db.models import Q
+from django.db.models import Case, F, Q, Value, When
 from django.utils import timezone
 
 from workflows_app.models import Run, Workflow, WorkflowVersion
@@ -132,6 +132,11 @@ class RegressionQuerySet(models.QuerySet["Regression"]):
 
     def by_evidence(self) -> Self:
         return self.order_by("-evidence", "-found_at", "-id")
+
+    def by_urgency(self) -> Self:
+        """What is not over by evidence, then what is, the newest first."""
+        is_over = Case(When(state=RegressionState.RESOLVED, then=Value(-1.0)), default=F("evidence"))
+        return self.order_by(is_over.desc(), "-found_at", "-id")
 
 
 class Regression(models.Model):

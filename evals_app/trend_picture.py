@@ -1,4 +1,4 @@
-"""A trend as a chart: what `trends.trend` found, with links to runs and versions."""
+"""A trend as a chart: what `trends.trend` found, with links to runs and versions, relative to the workflow's page."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def trend_picture(
     chart = charts.trend_chart(
         [_point(point) for point in points],
         baseline=_band(found["baseline"]),
-        versions=_versions(points, workflow),
+        versions=_versions(points),
         regressions=_regressions(points, found["regressions"], metric, workflow),
         metric=metric,
         width=width,
@@ -82,7 +82,8 @@ def _point(point: Mapping[str, Any]) -> charts.TrendPoint:
         point["value"],
         point["passed"],
         f"#{point['number']}",
-        f"/runs/{point['run']}/" if point["run"] else None,
+        # By its number: a hundred ids are heavy.
+        f"runs/{point['number']}/" if point["run"] else None,
         datetime.fromisoformat(point["at"]),
         f"v{point['version']}",
     )
@@ -94,14 +95,13 @@ def _band(baseline: Mapping[str, Any] | None) -> charts.BaselineBand | None:
     return charts.BaselineBand(baseline["mean"], baseline["low"], baseline["high"], baseline["count"])
 
 
-def _versions(points: Sequence[Mapping[str, Any]], workflow: Workflow) -> list[charts.VersionMark]:
+def _versions(points: Sequence[Mapping[str, Any]]) -> list[charts.VersionMark]:
     """A mark wherever the version changes; the first is where the chart begins and says nothing."""
     marks = []
     for index, (before, point) in enumerate(itertools.pairwise(points), start=1):
         if point["version"] != before["version"]:
             number = point["version"]
-            href = f"{workflow.get_absolute_url()}versions/{number}/"
-            marks.append(charts.VersionMark(index, f"v{number}", href))
+            marks.append(charts.VersionMark(index, f"v{number}", f"versions/{number}/"))
     return marks
 
 

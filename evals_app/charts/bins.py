@@ -75,18 +75,19 @@ class Bin:
             parts = [first.label, formats.metric(finite(first.value), metric), word, first.version, when]
             return " · ".join(part for part in parts if part)
         bad = self.bad
-        spread = (
-            f"{formats.metric(min(self.known), metric)} to {formats.metric(max(self.known), metric)}"
-            if self.known
-            else ""
-        )
         parts = [
             f"{first.label} to {last.label}",
-            f"mean {formats.metric(self.mean, metric)}",
-            spread,
+            *self._values(metric),
             f"{bad} of {len(self.points)} not passed" if bad else f"{len(self.points)} runs",
         ]
-        return " · ".join(part for part in parts if part)
+        return " · ".join(parts)
+
+    def _values(self, metric: str) -> list[str]:
+        mean, low, high = (formats.metric(v, metric) for v in (self.mean, *self._bounds()))
+        return [mean] if low == high else [f"mean {mean}", f"{low} to {high}"]
+
+    def _bounds(self) -> tuple[float | None, float | None]:
+        return (min(self.known), max(self.known)) if self.known else (None, None)
 
 
 def bins(points: Sequence[TrendPoint], most: int) -> list[Bin]:

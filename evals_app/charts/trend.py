@@ -203,7 +203,7 @@ def _versions(frame: _Frame, versions: Sequence[VersionMark]) -> list[SafeString
         pixels = frame.across(mark.index) / 100 * frame.width
         inside: list[object] = [
             element("title", f"Version change: {mark.label}"),
-            element("line", x1=x, x2=x, y1=frame.top - 8, y2=frame.floor, class_="chart__version"),
+            element("line", x1=x, x2=x, y1=frame.top - 8, y2=frame.floor),
         ]
         if pixels >= room_from:
             anchor = "end" if pixels > frame.width - LABEL_ROOM else "start"
@@ -245,7 +245,6 @@ def _flags(frame: _Frame, regressions: Sequence[RegressionMark]) -> list[SafeStr
             element("path", d="M0 0h9l-2.5 3.5L9 7H0z", class_="chart__flag"),
             x=x,
             y=frame.top,
-            overflow="visible",
         )
         pole = element("line", x1=x, x2=x, y1=frame.top, y2=frame.floor, class_="chart__pole")
         parts.append(_link(mark.href, "chart__regression", element("title", mark.label), pole, flag))
@@ -263,8 +262,9 @@ def _line(frame: _Frame, groups: list[Bin]) -> SafeString:
         x = number(frame.across(group.middle) / 100 * WIDE)
         path.append(f"{'L' if is_down else 'M'}{x} {number(frame.y(group.mean))}")
         is_down = True
-        if len(group.known) > 1:
-            spread.append(f"M{x} {number(frame.y(max(group.known)))}V{number(frame.y(min(group.known)))}")
+        top, bottom = frame.y(max(group.known)), frame.y(min(group.known))
+        if top != bottom:
+            spread.append(f"M{x} {number(top)}V{number(bottom)}")
     return element(
         "svg",
         *([element("path", d="".join(spread), class_="chart__range")] if spread else ()),
@@ -280,20 +280,19 @@ SHAPES = {"failed": "M0-5 5 0 0 5-5 0z", "error": "M0-5 5 4h-10z"}
 
 
 def _marks(frame: _Frame, groups: list[Bin], metric: str) -> list[SafeString]:
-    """One mark per bin; only the last is a tab stop, chart.js moves between them by arrow keys."""
-    last = len(groups) - 1
-    return [_mark(frame, group, metric, is_last=index == last) for index, group in enumerate(groups)]
+    """One mark per bin; chart.js makes the last the only tab stop and moves between them by arrow keys."""
+    return [_mark(frame, group, metric) for group in groups]
 
 
-def _mark(frame: _Frame, group: Bin, metric: str, *, is_last: bool) -> SafeString:
+def _mark(frame: _Frame, group: Bin, metric: str) -> SafeString:
     x, verdict = frame.x(group.middle), group.verdict
     y = frame.floor if group.mean is None else frame.y(group.mean)
     parts = [element("title", group.describe(metric))]
     if verdict in SHAPES:
-        parts.append(element("svg", element("path", d=SHAPES[verdict]), x=x, y=y, overflow="visible"))
+        parts.append(element("svg", element("path", d=SHAPES[verdict]), x=x, y=y))
     else:  # a run without a value is a small ring on the axis
         parts.append(element("circle", cx=x, cy=y, r=2.5 if group.mean is None else None))
     css = f"mark mark--{'none' if group.mean is None and verdict == 'passed' else verdict}"
     if group.href:
-        return element("a", join(parts), href=group.href, class_=css, tabindex=None if is_last else -1)
+        return element("a", join(parts), href=group.href, class_=css)
     return element("g", join(parts), class_=css)

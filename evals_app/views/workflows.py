@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import urlencode
 
+from django.core.paginator import Page, Paginator
 from django.http import Http404, HttpRequest, HttpResponse
-from django.shortcuts import get_object_or_404, render
+from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_safe
 
 from evals_app import workflow_list as listing
-from evals_app.blocks import block_rows
+from evals_app.blocks import block_page, block_row
 from evals_app.effects import effects_of, effects_of_version, evidence_word
 from evals_app.models import BlockStatistics, PinnedBaseline, Regression, RegressionState
 from evals_app.regressions import sentence
@@ -25,9 +27,11 @@ from workflows_app.models import Run, Workflow, WorkflowVersion
 from workflows_app.run_form import widgets_of
 
 SEE = "workflows_app.view_workflow"
-MOST_RUNS = 10
-MOST_VERSIONS = 50
-MOST_REGRESSIONS = 20
+MOST_RUNS = 6
+MOST_DRAWN = 12  # blocks in a graph that nobody asked for: a larger one is as heavy as the rest of the page
+VERSIONS_A_PAGE = 5
+REGRESSIONS_A_PAGE = 4
+MOST_SUSPECTED = 20
 LONGEST_TEXT = 200
 
 
@@ -80,22 +84,25 @@ def workflow_page(request: HttpRequest, slug: str) -> HttpResponse:
     """One workflow: what is wrong with it, its graph, its trends, blocks, runs, regressions and versions."""
     workflow = find(slug)
     rows = {row.node_id: row for row in workflow.block_statistics.defer("state")}
-    blocks, left_out = block_rows(workflow, rows, shows_all=request.GET.get("blocks") == "all")
-    regressions = _regressions(workflow)
+    blocks = block_page(workflow, rows, _number(request, "blocks"), _text(request, "block"))
+    regressions = _regressions(workflow, _number(request, "regressions"))
+    worse = list(workflow.regressions.unresolved().by_evidence().select_related("acknowledged_by"))
     definition = definition_of(workflow)
     widgets = widgets_of(definition) if definition else []
     is_asked_for = any(name in request.GET for name in ("metric", "range", "block"))
     context = {
         "workflow": workflow,
         "is_readable": definition is not None,
-        "graph": _graph(workflow, rows, regressions),
+        "graph": _graph(workflow, rows, {one.node_id for one in worse}, {row.id for row in blocks})
+        if blocks.paginator.count <= MOST_DRAWN or "graph" in request.GET
+        else "",
         "trend": _trend(request, workflow) if is_asked_for else None,
         "blocks": blocks,
-        "left_out": left_out,
         "regressions": regressions,
-        "alarm": [one for one in regressions if not one.is_over],
+        "alarm": Told(worse[0], sentence(worse[0], slug)) if worse else None,
+        "worse_count": len(worse),
         "runs": _latest_runs(workflow),
-        "versions": _versions(workflow, list(rows.values())),
+        "versions": _versions(workflow, list(rows.values()), _number(request, "versions")),
         "pinned": _pinned(workflow),
         "widgets": widgets,
         "runs_with_defaults": not any(widget.is_required for widget in widgets),
@@ -111,7 +118,7 @@ def workflow_trend(request: HttpRequest, slug: str) -> HttpResponse:
     workflow = find(slug)
     if request.GET.get("small"):
         block = _block(request, workflow)
-        picture = trend_picture(workflow, block, "score", DEFAULT_RANGE, width=420, height=150)
+        picture = trend_picture(workflow, block, "score", DEFAULT_RANGE, width=240, height=150)
         return render(request, "evals/_trend_small.html", {"picture": picture})
     response = render(
         request, "evals/_trend.html", {"workflow": workflow, "trend": _trend(request, workflow)}
@@ -119,6 +126,24 @@ def workflow_trend(request: HttpRequest, slug: str) -> HttpResponse:
     if request.GET:  # something was picked: the page's address says what, to be sent on and gone back to
         response["HX-Push-Url"] = f"{workflow.get_absolute_url()}?{request.GET.urlencode()}"
     return response
+
+
+@require_safe
+@access.requires(SEE)
+def workflow_block(request: HttpRequest, slug: str) -> HttpResponse:
+    """What is usual for a block, and its assertions: a part of the page that comes when somebody scrolls to it."""
+    workflow = find(slug)
+    block = block_row(workflow, _text(request, "block"))
+    if block is None:
+        raise Http404(f"{slug} has no such block.")
+    return render(request, "evals/_block_body.html", {"workflow": workflow, "block": block})
+
+
+@require_safe
+@access.requires(SEE)
+def numbered_run(request: HttpRequest, slug: str, number: int) -> HttpResponse:
+    """A run by its number, which people say and write down."""
+    return redirect(get_object_or_404(Run.objects.only("pk"), workflow__slug=slug, number=number))
 
 
 @require_safe
@@ -186,19 +211,28 @@ def _text(request: HttpRequest, name: str) -> str:
     return request.GET.get(name, "").replace("\0", "").strip()[:LONGEST_TEXT]
 
 
-def _graph(workflow: Workflow, rows: dict[str, BlockStatistics], regressions: list[Told]) -> Any:
-    """The definition's graph; a block shows its usual score, and is red while a regression is open."""
+def _number(request: HttpRequest, name: str) -> int:
+    """A small whole number of the address; 0 where it has none."""
+    wanted = request.GET.get(name, "")
+    return int(wanted) if wanted.isascii() and wanted.isdecimal() and len(wanted) < 9 else 0
+
+
+def _graph(
+    workflow: Workflow, rows: dict[str, BlockStatistics], worse: Collection[str], shown: Collection[str]
+) -> Any:
+    """The definition's graph; a block shows its usual score, is red while a regression is open, and leads to its card."""
     definition = definition_of(workflow)
     if definition is None:
         return ""
-    worse = {one.row.node_id for one in regressions if not one.is_over}
 
     def dress(node: GraphNode) -> GraphNode:
         row = rows.get(node.id)
         usual = ((row.pinned or row.baseline) if row else {}).get("score")
         return replace(
             node,
-            href=f"#block-{node.id}",
+            href=f"#block-{node.id}"
+            if node.id in shown
+            else f"?{urlencode({'block': node.id})}#block-{node.id}",
             score=usual["mean"] if usual else None,
             status="failed" if node.id in worse else None,
         )
@@ -239,10 +273,7 @@ def _trend(request: HttpRequest, workflow: Workflow) -> dict[str, Any]:
         "picture": trend_picture(workflow, block, metric, range_),
         "metrics": [(name, METRIC_NAMES.get(name, name), link(metric=name)) for name in metrics],
         "ranges": [(name, words, link(range=name)) for name, words in RANGES.items()],
-        "blocks": [
-            ("", "Whole workflow"),
-            *((name, name) for name in (definition.blocks if definition else ())),
-        ],
+        "blocks": list(definition.blocks) if definition else [],
     }
 
 
@@ -250,20 +281,23 @@ def _latest_runs(workflow: Workflow) -> list[Run]:
     return list(workflow.runs.for_list().order_by("-number")[:MOST_RUNS])
 
 
-def _regressions(workflow: Workflow) -> list[Told]:
+def _regressions(workflow: Workflow, number: int) -> Page[Told]:
     """Open ones by evidence, then those that are over."""
-    rows = Regression.objects.filter(workflow=workflow).select_related("acknowledged_by")
-    active = list(rows.unresolved().by_evidence()[:MOST_REGRESSIONS])
-    over = list(rows.filter(state=RegressionState.RESOLVED)[:MOST_REGRESSIONS])
-    return [Told(one, sentence(one, workflow.slug)) for one in (*active, *over)]
+    rows = workflow.regressions.select_related("acknowledged_by").by_urgency()
+    page: Page[Any] = Paginator(rows, REGRESSIONS_A_PAGE).get_page(number or 1)
+    page.object_list = [Told(one, sentence(one, workflow.slug)) for one in page.object_list]
+    return page
 
 
-def _versions(workflow: Workflow, rows: list[BlockStatistics]) -> list[dict[str, Any]]:
+def _versions(workflow: Workflow, rows: list[BlockStatistics], number: int) -> Page[dict[str, Any]]:
     effects = effects_of(rows)
-    found = workflow.versions.select_related("author").defer("yaml")[:MOST_VERSIONS]
-    return [
-        {"version": version, "effect": next(iter(effects.get(version.number, ())), None)} for version in found
+    versions = workflow.versions.select_related("author").defer("yaml")
+    page: Page[Any] = Paginator(versions, VERSIONS_A_PAGE).get_page(number or 1)
+    page.object_list = [
+        {"version": version, "effect": next(iter(effects.get(version.number, ())), None)}
+        for version in page.object_list
     ]
+    return page
 
 
 def _pinned(workflow: Workflow) -> PinnedBaseline | None:
@@ -273,12 +307,11 @@ def _pinned(workflow: Workflow) -> PinnedBaseline | None:
 
 def _other_version(request: HttpRequest, workflow: Workflow, number: int) -> WorkflowVersion | None:
     """The version to compare with: the one asked for, else the one before."""
-    wanted = request.GET.get("against", "")
-    if wanted.isdecimal() and len(wanted) < 9:
-        return get_object_or_404(workflow.versions, number=int(wanted))
+    if wanted := _number(request, "against"):
+        return get_object_or_404(workflow.versions, number=wanted)
     return workflow.versions.filter(number__lt=number).order_by("-number").first()
 
 
 def _suspected_of(workflow: Workflow, number: int) -> list[Told]:
     rows = Regression.objects.filter(workflow=workflow, suspected__workflow_version=number)
-    return [Told(one, sentence(one, workflow.slug)) for one in rows[:MOST_REGRESSIONS]]
+    return [Told(one, sentence(one, workflow.slug)) for one in rows[:MOST_SUSPECTED]]

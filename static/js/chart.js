@@ -81,6 +81,15 @@
     else if (shown) hide();
   });
 
+  function oneStop() {
+    for (const chart of document.querySelectorAll('[data-chart="trend"]:not([data-ready])')) {
+      marks(chart).slice(0, -1).forEach((mark) => mark.setAttribute("tabindex", "-1"));
+      chart.dataset.ready = "";
+    }
+  }
+  oneStop();
+  document.addEventListener("htmx:afterSwap", oneStop);
+
   document.addEventListener("keydown", (event) => {
     const mark = event.target.closest?.(".chart__plot > a.mark");
     const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];

@@ -4,6 +4,7 @@
   const SPACE = "http://www.w3.org/2000/svg";
   const MOST = 8;
   const STEP = 9;
+  const WIDTH = 204; // as in graphics.css and workflows_app/graph/layout.py
 
   function make(name, attributes) {
     const element = document.createElementNS(SPACE, name);
@@ -21,7 +22,7 @@
   function drawDots(group, box, dots) {
     let shown = [...dots];
     if (shown.length > MOST) shown = [...shown.filter((w) => w !== "passed"), ...shown.filter((w) => w === "passed")].slice(0, MOST);
-    const right = Number(box.getAttribute("x")) + Number(box.getAttribute("width")) - 52;
+    const right = Number(box.getAttribute("x")) + WIDTH - 52;
     const y = Number(box.getAttribute("y")) + 40;
     group.replaceChildren(...shown.map((word, i) => dot(word, right - STEP * shown.length + STEP * i + 4, y)));
   }

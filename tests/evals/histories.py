@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 from django.utils import timezone
@@ -16,6 +17,7 @@ def add_history(
     scores: list[float],
     *,
     block: str = "shout",
+    also: Sequence[str] = (),
     version: WorkflowVersion | None = None,
     until: datetime | None = None,
 ) -> list[Run]:
@@ -44,7 +46,8 @@ def add_history(
             )
         )
     Run.objects.bulk_create(runs)
-    _observe(workflow, block, runs)
+    for name in (block, *also):
+        _observe(workflow, name, runs)
     workflow.last_run_number = first + len(runs)
     workflow.save(update_fields=["last_run_number"])
     services.rebuild_statistics(workflow)

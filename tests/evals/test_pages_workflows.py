@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 from django.contrib.staticfiles import finders
+from django.db.models import F
+from django.test import Client
 
 from evals_app.models import Observation
 from tests.callers import queries_of
@@ -131,8 +133,8 @@ def test_the_chart_comes_later_unless_the_address_asks_for_it():
     assert "chart__plot" not in page
     asked = html(visitor(), "/workflows/shout/?block=shout&metric=cost&range=50")
     assert "Cost per run of <code>shout</code>" in asked
-    assert f'href="/runs/{runs[0].pk}/"' in asked
-    assert 'href="/workflows/shout/?block=shout&amp;metric=score&amp;range=50#trend"' in asked
+    assert f'href="runs/{runs[0].number}/"' in asked
+    assert 'href="?block=shout&amp;metric=score&amp;range=50#trend"' in asked
 
 
 @pytest.mark.parametrize(
@@ -210,15 +212,101 @@ def test_a_trend_reads_only_the_newest_runs():
         assert len(trend(workflow, block, range="all")["points"]) == Observation.objects.count() == 60
 
 
-def weight(page: str) -> int:
-    """Bytes of a page with every script, style and image it names, uncompressed."""
-    named = set(re.findall(r'(?:src|href)="/static/([^"#?]+)', page))
-    return len(page.encode()) + sum(Path(finders.find(name)).stat().st_size for name in named)
+def weight(client: Client, path: str) -> int:
+    """Bytes of a page, of every script, style and image it names and every part it loads by itself, uncompressed."""
+    page = html(client, path)
+    parts = [page, *(html(client, part) for part in re.findall(r'hx-get="([^"]+)" hx-trigger="load"', page))]
+    named = {name for part in parts for name in re.findall(r'(?:src|href)="/static/([^"#?]+)', part)}
+    files = sum(Path(finders.find(name)).stat().st_size for name in named)
+    return files + sum(len(part.encode()) for part in parts)
 
 
-@pytest.mark.parametrize(
-    "path", ["/", "/workflows/", "/workflows/shout/?range=200", "/workflows/shout/versions/1/"]
-)
+def large_workflow(blocks: int, assertions: int) -> Workflow:
+    """One with many blocks, assertions and named metrics, two hundred runs, a dozen versions, regressions."""
+    names = [f"step_number_{n}" for n in range(blocks)]
+    checks = "".join(
+        f"      - {{type: contains, value: 'what step {n} must say', metric: quality_{n}}}\n"
+        for n in range(assertions)
+    )
+    text = 'version: "1.0"\nblocks:\n' + "".join(
+        f"  {name}:\n    type: code\n    code: |\n      def main(data):\n          return 'ok'\n"
+        + (f"    depends: {names[n - 1 if n % 3 else n - 3]}\n" if n else "")
+        + f"    assertions:\n{checks}"
+        for n, name in enumerate(names)
+    )
+    for number in range(12):
+        services.save_version(
+            "large", f"{text}# {number}\n", message="What was changed and why, in a sentence"
+        )
+    workflow = Workflow.objects.select_related("current_version").get(slug="large")
+    runs = add_history(workflow, [1.0, 1.0, 0.5, 1.0] * 50, block=names[0], also=names[1:4])
+    Observation.objects.update(workflow_version=F("run_number") / 17 + 1)
+    for name in names[:12]:
+        add_regression(runs[-1], node_id=name)
+    return workflow
+
+
+@pytest.mark.parametrize("path", ["/", "/workflows/", "/workflows/shout/", "/workflows/shout/versions/1/"])
 def test_a_page_stays_light(path):
     add_regression(add_history(make_workflow(), [1.0, 0.5] * 60)[-1])
-    assert weight(html(visitor("admin"), path)) < 200_000
+    assert weight(visitor("admin"), path) < 170_000
+
+
+@pytest.mark.parametrize(("blocks", "assertions"), [(12, 5), (120, 10)])
+def test_the_page_of_a_large_workflow_stays_light_too(blocks, assertions):
+    large_workflow(blocks, assertions)
+    assert weight(visitor("admin"), "/workflows/large/") < 200_000
+    last = weight(visitor("admin"), f"/workflows/large/?blocks={blocks // 10}&versions=2&regressions=2")
+    assert last < 200_000
+
+
+def test_what_is_too_much_for_one_page_has_pages_that_leave_nothing_out():
+    large_workflow(25, 1)
+    client, found = visitor("admin"), {"block": set(), "version": set(), "regression": set()}
+    for page in (1, 2, 3):
+        shown = html(client, f"/workflows/large/?blocks={page}&versions={page}&regressions={page}")
+        found["block"] |= set(re.findall(r'id="block-(step_number_\d+)"', shown))
+        found["version"] |= set(re.findall(r'href="/workflows/large/versions/(\d+)/" data-row-link', shown))
+        found["regression"] |= set(re.findall(r"/regressions/([\w-]+)/acknowledge/", shown))
+    assert {name: len(values) for name, values in found.items()} == {
+        "block": 25,
+        "version": 12,
+        "regression": 12,
+    }
+    for odd in (
+        "blocks=0",
+        "blocks=99",
+        "blocks=x",
+        "versions=-1",
+        "regressions=%00",
+        "blocks=9999999999999",
+    ):
+        html(client, f"/workflows/large/?{odd}")
+
+
+def test_a_large_graph_is_drawn_when_asked_for():
+    large_workflow(25, 1)
+    page = html(visitor(), "/workflows/large/")
+    assert "Draw all 25 blocks" in page and "graph__node" not in page
+    asked = html(visitor(), "/workflows/large/?graph=all")
+    assert asked.count("graph__node") == 25
+    assert 'href="#block-step_number_3"' in asked
+    assert 'href="?block=step_number_20#block-step_number_20"' in asked
+
+
+def test_a_closed_block_opens_when_scrolled_to_or_asked_for():
+    large_workflow(25, 2)
+    page = html(visitor(), "/workflows/large/")
+    assert 'hx-get="/workflows/large/block/?block=step_number_3"' in page and "check-row__type" not in page
+    opened = html(visitor(), "/workflows/large/block/?block=step_number_3")
+    assert opened.count("check-row__type") == 2 and "<title>22 of 30 passed</title>" in opened
+    asked = html(visitor(), "/workflows/large/?block=step_number_20")
+    assert 'id="block-step_number_20"' in asked and asked.count("check-row__type") == 2
+    assert visitor().get("/workflows/large/block/?block=nobody").status_code == 404
+
+
+def test_a_run_is_found_by_its_number():
+    run = add_history(make_workflow(), [1.0, 0.5])[0]
+    assert visitor().get("/workflows/shout/runs/1/")["Location"] == f"/runs/{run.pk}/"
+    for number in ("3", "0", "9" * 30):
+        assert visitor().get(f"/workflows/shout/runs/{number}/").status_code == 404

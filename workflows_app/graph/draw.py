@@ -90,8 +90,8 @@ def _node(box: PlacedNode, sprite: str) -> SafeString:
         node,
         "graph__node",
         element("title", describe(node)),
-        element("rect", x=x, y=y, width=box.width, height=box.height, rx=10, class_="graph__box"),
-        element("rect", x=x + 10, y=y + 14, width=32, height=32, rx=8, class_="graph__tile"),
+        element("rect", x=x, y=y, class_="graph__box"),
+        element("rect", x=x + 10, y=y + 14, class_="graph__tile"),
         icon(_kind_icon(node.kind), sprite, x + 18, y + 22, "graph__kind"),
         element(
             "text", shorten(node.label or node.id, LABEL_SPACE), x=x + 52, y=y + 26, class_="graph__label"
