@@ -24,7 +24,7 @@ from workflows_app.engine.definition import InvalidDocument
 from workflows_app.models import Run, RunNode
 
 MOST_EVENTS = 200
-MOST_YAML = 60_000
+MOST_YAML = 12_000
 START, CANCEL = "workflows_app.start_run", "workflows_app.cancel_run"
 
 
