@@ -39,6 +39,7 @@ def serve(host: str, port: int, on_listening: Callable[[], None]) -> None:
     """Serve until SIGINT or SIGTERM."""
     from runsight_site.asgi import application
     from runsight_site.pacing import PacedServer  # daphne installs its event loop when imported
+    from workflows_app import executors
     from twisted.internet import reactor  # isort: skip - the loop just installed
 
     def started() -> None:
@@ -54,6 +55,9 @@ def serve(host: str, port: int, on_listening: Callable[[], None]) -> None:
     )
     # Started in a shell's background SIGINT is ignored, and the event loop would leave it so.
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    server.run()
+    try:
+        server.run()
+    finally:
+        executors.stop()
     if not server.listening_addresses:
         started()

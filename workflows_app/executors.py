@@ -249,6 +249,12 @@ def start_once() -> None:
         service().start()
 
 
+def stop() -> None:
+    """Give back what executes in this process; it would not end before the last block does."""
+    if _service is not None:
+        _service.stop()
+
+
 def wake(run_id: UUID) -> None:
     """A run was committed: tell whoever executes."""
     if settings.RUNSIGHT_EXECUTOR == "celery":

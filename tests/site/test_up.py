@@ -7,6 +7,7 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.cookiejar import CookieJar
@@ -59,6 +60,12 @@ def up(environment: dict[str, str]) -> Iterator[Server]:
             server.process.communicate()
 
 
+def shell(environment: dict[str, str], code: str) -> str:
+    """What a piece of code prints."""
+    command = [sys.executable, str(ROOT / "manage.py"), "shell", "-v", "0", "-c", code]
+    return subprocess.check_output(command, env=environment, text=True).strip()
+
+
 def address(output: str) -> str:
     found = re.search(r"http://127\.0\.0\.1:\d+", output)
     assert found, output
@@ -95,6 +102,32 @@ def test_first_start_makes_an_administrator_and_second_start_touches_nothing(
     assert (home / "secret_key").read_text() == key
 
 
+def test_it_ends_though_a_block_would_take_long_and_gives_its_run_back(
+    clean_environment: dict[str, str],
+) -> None:
+    start = (
+        "from workflows_app import services; "
+        'text = \'version: "1.0"\\nblocks: {nap: {type: code, timeout_seconds: 300, '
+        'code: "import time\\\\ndef main(data):\\\\n    time.sleep(250)"}}\\n\'; '
+        "print(services.start_run(services.save_version('nap', text).workflow, {}).pk)"
+    )
+    look = (
+        "from django.utils import timezone; from workflows_app.models import Run; run = Run.objects.get(); "
+        "nodes = [node.status for node in run.nodes.all()]; free = not run.lease_expires_at or run.lease_expires_at < timezone.now(); "
+        "print(run.status, 'free' if free else 'owned', *nodes)"
+    )
+    environment = {**clean_environment, "RUNSIGHT_DEMO": "0"}
+    with up(environment) as server:
+        server.read_until("Ctrl-C")
+        shell(environment, start)
+        deadline = time.monotonic() + 60
+        while shell(environment, look) != "running owned running":
+            assert time.monotonic() < deadline
+        assert server.stop(signal.SIGTERM) == 0
+        assert "Traceback" not in server.output
+    assert shell(environment, look).startswith("running free")
+
+
 class NoRedirect(HTTPRedirectHandler):
     def redirect_request(self, *args: object) -> None:
         return None
@@ -121,8 +154,7 @@ def test_given_password_is_taken_and_never_printed(clean_environment: dict[str, 
         "from django.contrib.auth.models import User; "
         "print(User.objects.get(username='admin').check_password('a secret of mine'))"
     )
-    shell = [sys.executable, str(ROOT / "manage.py"), "shell", "-v", "0", "-c", check]
-    assert subprocess.check_output(shell, env=environment, text=True).strip() == "True"
+    assert shell(environment, check) == "True"
 
 
 def test_busy_port_is_a_sentence(clean_environment: dict[str, str]) -> None:
