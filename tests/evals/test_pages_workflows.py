@@ -99,6 +99,13 @@ def test_long_and_right_to_left_names_are_kept_in_bounds():
 # One workflow
 
 
+def test_a_version_suspected_of_something_does_not_link_to_itself():
+    add_regression(add_history(make_workflow(), [1.0] * 5)[-1])
+    assert "What version 1 changed" in html(visitor(), "/workflows/shout/")
+    page = html(visitor(), "/workflows/shout/versions/1/")
+    assert "/acknowledge/" in page and "What version 1 changed" not in page
+
+
 def test_what_became_worse_is_the_first_thing_on_the_page():
     workflow = make_workflow()
     runs = add_history(workflow, [1.0] * 5)
