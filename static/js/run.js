@@ -218,7 +218,7 @@
 
   function take(fresh) {
     const held = document.activeElement?.closest?.("[data-block]")?.id;
-    for (const next of fresh.querySelectorAll("[data-part-of-run]")) {
+    for (const next of fresh.querySelectorAll(":scope > [data-part-of-run]")) { // a part inside one comes with it
       const old = part(page, next.dataset.partOfRun);
       if (!old || old.contains(document.activeElement) && next.dataset.partOfRun === "head") continue;
       const was = old.querySelector(".graph-scroll");

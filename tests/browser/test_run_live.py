@@ -82,6 +82,7 @@ def test_a_run_fills_in_without_a_reload_and_leads_to_the_comparison(operator, l
     expect(page.locator("h1 ~ .badge").first).to_have_text("Completed")
     expect(page.locator("[data-announce]")).to_have_text("Run #3 completed, not all assertions passed.")
     expect(page.locator("[data-log] > li").last).to_contain_text("run completed")
+    expect(page.locator('[data-part-of-run="done"]')).to_have_text("2 of 2 done")
     assert page.evaluate("window.isSamePage") is True
     assert page.locator(".inspector").get_attribute("data-inspected-block") == "first"
 
