@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from django.core.cache import cache
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
@@ -23,7 +22,6 @@ from workflows_app.models import Run, Workflow, WorkflowVersion
 RANGES = {"24h": "24 h", "7d": "7 d", "30d": "30 d"}
 BEFORE = {"24h": "24 h before", "7d": "7 d before", "30d": "30 d before"}
 DEFAULT_RANGE = "7d"
-FIGURES_KEPT_S = 10  # every open dashboard asks again when a run ends
 MOST_RUNNING = 20
 MOST_LATEST = 10
 MOST_ATTENTION = 20
@@ -53,12 +51,11 @@ class Progress:
 def dashboard(request: HttpRequest) -> HttpResponse:
     """What needs attention, and how things go."""
     range_ = _range(request)
-    found = cache.get(_key(range_)) if "range" not in request.GET else _figures(range_)
     context = {
         **_now(),
         "range": range_,
         "ranges": RANGES,
-        "figures": _shown(found) if found else None,
+        "figures": _figures(range_) if "range" in request.GET else None,
         "before": BEFORE[range_],
         "attention": _attention(),
         "may_handle": access.may(request.user, "evals_app.handle_regression"),
@@ -76,7 +73,7 @@ def figures(request: HttpRequest) -> HttpResponse:
     """The four figures alone: the page is there before they are."""
     range_ = _range(request)
     context = {
-        "figures": _shown(_figures(range_)),
+        "figures": _figures(range_),
         "range": range_,
         "ranges": RANGES,
         "before": BEFORE[range_],
@@ -114,19 +111,8 @@ def _range(request: HttpRequest) -> str:
     return wanted if wanted in RANGES else DEFAULT_RANGE
 
 
-def _key(range_: str) -> str:
-    return f"dashboard-figures:{range_}"
-
-
-def _figures(range_: str) -> dict[str, Any]:
-    found: dict[str, Any] | None = cache.get(_key(range_))
-    if found is None:
-        found = figures_of.figures(range_)
-        cache.set(_key(range_), found, FIGURES_KEPT_S)
-    return found
-
-
-def _shown(found: dict[str, Any]) -> list[Figure]:
+def _figures(range_: str) -> list[Figure]:
+    found = figures_of.figures(range_)
     return [
         _figure("Pass rate", found["pass_rate"], "pass_rate"),
         _figure("Mean score", found["mean_score"], "score"),

@@ -1,7 +1,6 @@
 """The dashboard: figures, what needs attention, what runs now."""
 
 import pytest
-from django.core.cache import cache
 from django.test import Client
 
 from evals_app.models import Regression
@@ -11,10 +10,7 @@ from tests.factories import make_workflow
 from workflows_app import services
 from workflows_app.models import Run
 
-
-@pytest.fixture(autouse=True)
-def fresh_cache(db):
-    cache.clear()
+pytestmark = pytest.mark.django_db
 
 
 def visitor(role: str = "operator") -> Client:
