@@ -35,9 +35,9 @@ def figures(range: str) -> dict[str, dict[str, Any]]:
         raise UnknownRange(f"{range!r} is no range; use one of {', '.join(BUCKETS)}.")
     length, count = length_of(range), BUCKETS[range]
     assert length is not None
-    step = length / count
-    end = totals.slot_of(clock.now()) + totals.SLOT
-    found = totals.totals(end - 2 * length, end, step)
+    slots = int(length.total_seconds()) // totals.SLOT_SECONDS
+    end = totals.slot_of(clock.now()) + 1
+    found = totals.totals(end - 2 * slots, end, slots // count)
     sums = [found.get(number, totals.NOTHING) for number in _span(2 * count)]
     before, current = sums[:count], sums[count:]
     return {

@@ -413,7 +413,7 @@ class Run(models.Model):
 class RunTotals(models.Model):
     """What the counted runs created in one quarter of an hour add up to, so that figures need not read them."""
 
-    slot = models.DateTimeField(primary_key=True, help_text="When the quarter of an hour began.")
+    slot = models.IntegerField(primary_key=True, help_text="Quarters of an hour since 1970.")
     runs = models.PositiveIntegerField(default=0)
     passed = models.PositiveIntegerField(default=0)
     judged = models.PositiveIntegerField(default=0)
@@ -429,7 +429,7 @@ class RunTotals(models.Model):
         indexes = (models.Index(fields=("slot",), name="totals_stale", condition=Q(is_stale=True)),)
 
     def __str__(self) -> str:
-        return f"{self.slot:%Y-%m-%d %H:%M}"
+        return str(self.slot)
 
 
 class RunNodeQuerySet(models.QuerySet["RunNode"]):

@@ -19,7 +19,7 @@ from django.utils import timezone
 from workflows_app import clock
 from workflows_app.models import Run, RunTotals
 
-SLOT = timedelta(minutes=15)
+SLOT_SECONDS = 900
 # Two hours lie between: no transaction is open that long, and no clock of ours is that wrong.
 MARKED_AFTER = timedelta(hours=1)
 SETTLED_AFTER = timedelta(hours=3)
@@ -41,31 +41,38 @@ NOTHING = dict.fromkeys(SUMS, 0)
 Sums = dict[int, dict[str, Any]]
 
 
-class Stretch(Func):
-    """The number of the stretch of whole seconds a moment lies in, counted from `start`, which it is not before."""
+class SlotOf(Func):
+    """The slot a moment lies in."""
 
     output_field = IntegerField()
 
-    def __init__(self, expression: str, start: datetime, length: timedelta) -> None:
-        super().__init__(expression)
-        self.origin, self.seconds = int(start.timestamp()), int(length.total_seconds())
-
     def as_sqlite(self, compiler: Any, connection: Any, **extra: Any) -> Any:
         # Without the fraction, which SQLite would round.
-        epoch = "CAST(STRFTIME('%%%%s', SUBSTR(%(expressions)s, 1, 19)) AS INTEGER)"
-        return self._as(compiler, connection, epoch)
+        seconds = "CAST(STRFTIME('%%%%s', SUBSTR(%(expressions)s, 1, 19)) AS INTEGER)"
+        return self.as_sql(compiler, connection, template=f"({seconds} / {SLOT_SECONDS})")
 
     def as_postgresql(self, compiler: Any, connection: Any, **extra: Any) -> Any:
-        return self._as(compiler, connection, "CAST(FLOOR(EXTRACT(EPOCH FROM %(expressions)s)) AS BIGINT)")
-
-    def _as(self, compiler: Any, connection: Any, epoch: str) -> Any:
-        return super().as_sql(compiler, connection, template=f"(({epoch} - {self.origin}) / {self.seconds})")
+        template = f"CAST(FLOOR(EXTRACT(EPOCH FROM %(expressions)s) / {SLOT_SECONDS}) AS INTEGER)"
+        return self.as_sql(compiler, connection, template=template)
 
 
-def slot_of(moment: datetime) -> datetime:
-    """The beginning of the quarter of an hour a moment lies in."""
-    seconds = int(SLOT.total_seconds())
-    return datetime.fromtimestamp(moment.timestamp() // seconds * seconds, UTC)
+class Stretch(Func):
+    """The number of the stretch of `size` slots that a slot lies in, counted from `start`, which it is not before."""
+
+    output_field = IntegerField()
+
+    def __init__(self, slot: str | SlotOf, start: int, size: int) -> None:
+        super().__init__(slot, template=f"((%(expressions)s - {start}) / {size})")
+
+
+def slot_of(moment: datetime) -> int:
+    """The quarter of an hour a moment lies in."""
+    return int(moment.timestamp() // SLOT_SECONDS)
+
+
+def start_of(slot: int) -> datetime:
+    """When a quarter of an hour began."""
+    return datetime.fromtimestamp(slot * SLOT_SECONDS, UTC)
 
 
 # Writing
@@ -97,53 +104,45 @@ def settle() -> None:
     _extend(end)
     marked = RunTotals.objects.filter(is_stale=True, slot__lt=end).order_by("slot")
     for slot, mark in marked.values_list("slot", "mark")[:STALE_A_SWEEP]:
-        sums = _sums_of_runs(slot, slot + SLOT, slot, SLOT).get(0, NOTHING)
+        sums = _sums_of_runs(slot, slot + 1, slot).get(0, NOTHING)
         RunTotals.objects.filter(slot=slot, mark=mark).update(**sums, is_stale=False)
 
 
-def _extend(end: datetime) -> None:
-    newest = _newest()
-    start = newest + SLOT if newest else datetime.fromtimestamp(0, UTC)
-    found = _sums_of_runs(start, end, start, SLOT)
-    rows = [RunTotals(slot=start + number * SLOT, **sums) for number, sums in sorted(found.items())]
+def _extend(end: int) -> None:
+    start = _settled()
+    found = _sums_of_runs(start, end, start)
+    rows = [RunTotals(slot=start + number, **sums) for number, sums in sorted(found.items())]
     RunTotals.objects.bulk_create(rows, ignore_conflicts=True)  # what somebody marked meanwhile stays marked
 
 
-def _newest() -> datetime | None:
-    """The newest slot that is right, and so is every one before it that is not marked."""
-    newest: datetime | None = RunTotals.objects.filter(is_stale=False).aggregate(at=Max("slot"))["at"]
-    return newest
+def _settled() -> int:
+    """The first slot that was not added up; every one before it is right, or marked."""
+    newest = RunTotals.objects.filter(is_stale=False).aggregate(slot=Max("slot"))["slot"]
+    return 0 if newest is None else newest + 1
 
 
 # Reading
 
 
-def totals(start: datetime, end: datetime, length: timedelta) -> Sums:
-    """What the counted runs created from `start` to `end` add up to, by stretches of `length`, numbered from 0.
-
-    `start` begins a slot and `length` is a number of slots.
-    """
-    stale = RunTotals.objects.filter(is_stale=True, slot__gte=start).aggregate(at=Min("slot"))["at"]
-    newest = _newest()
-    settled = min(max(start, newest + SLOT), stale or end, end) if newest else start
+def totals(start: int, end: int, size: int) -> Sums:
+    """What the counted runs of the slots from `start` to `end` add up to, by stretches of `size`, numbered from 0."""
+    stale = RunTotals.objects.filter(is_stale=True, slot__gte=start).aggregate(slot=Min("slot"))["slot"]
+    settled = min(max(start, _settled()), end if stale is None else stale, end)
     kept = RunTotals.objects.filter(slot__gte=start, slot__lt=settled)
-    found = _sums(kept, Stretch("slot", start, length), {name: Sum(name) for name in SUMS})
-    for number, sums in _sums_of_runs(settled, end, start, length).items():
+    found = _sums(kept, Stretch("slot", start, size), {name: Sum(name) for name in SUMS})
+    for number, sums in _sums_of_runs(settled, end, start, size).items():
         before = found.get(number, NOTHING)
         found[number] = {name: before[name] + sums[name] for name in SUMS}
     return found
 
 
-def _sums_of_runs(
-    created_from: datetime, created_before: datetime, start: datetime, length: timedelta
-) -> Sums:
-    runs = Run.objects.counted().filter(created_at__gte=created_from, created_at__lt=created_before)
-    return _sums(runs, Stretch("created_at", start, length), SUMS)
+def _sums_of_runs(first: int, end: int, start: int, size: int = 1) -> Sums:
+    runs = Run.objects.counted().filter(created_at__gte=start_of(first), created_at__lt=start_of(end))
+    return _sums(runs, Stretch(SlotOf("created_at"), start, size), SUMS)
 
 
 def _sums(rows: QuerySet[Any], stretch: Stretch, sums: Mapping[str, Any]) -> Sums:
-    asked = {
-        f"sum_{name}": expression for name, expression in sums.items()
-    }  # no annotation may be named like a field
+    # No annotation may be named like a field.
+    asked = {f"sum_{name}": expression for name, expression in sums.items()}
     grouped = rows.order_by().values(stretch=stretch).annotate(**asked)
     return {row["stretch"]: {name: row[f"sum_{name}"] for name in sums} for row in grouped}

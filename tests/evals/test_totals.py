@@ -24,6 +24,7 @@ from workflows_app.models import Environment, Run, RunStatus, RunTotals, Source,
 pytestmark = pytest.mark.django_db(transaction=True)
 
 LENGTH = timedelta(hours=6)
+SLOTS = 24  # of a quarter of an hour
 
 
 def ago(**length: float) -> datetime:
@@ -31,14 +32,14 @@ def ago(**length: float) -> datetime:
 
 
 def range_of(days: int = 10) -> tuple[datetime, datetime]:
-    end = totals.slot_of(timezone.now()) + totals.SLOT
+    end = totals.start_of(totals.slot_of(timezone.now()) + 1)
     return end - timedelta(days=days), end
 
 
 def told() -> dict[int, dict[str, Any]]:
     """The totals of ten days by six hours, without the floats' last digits."""
     start, end = range_of()
-    found = totals.totals(start, end, LENGTH)
+    found = totals.totals(totals.slot_of(start), totals.slot_of(end), SLOTS)
     rounded = {
         number: {name: round(value, 9) for name, value in sums.items()} for number, sums in found.items()
     }
@@ -95,11 +96,9 @@ def workflow() -> Workflow:
 
 
 def test_a_moment_lies_in_the_quarter_of_an_hour_it_begins_or_is_within():
-    assert totals.slot_of(datetime(2026, 3, 1, 10, 15, tzinfo=UTC)) == datetime(
-        2026, 3, 1, 10, 15, tzinfo=UTC
-    )
-    late = datetime(2026, 3, 1, 10, 29, 59, 999999, tzinfo=UTC)
-    assert totals.slot_of(late) == datetime(2026, 3, 1, 10, 15, tzinfo=UTC)
+    began = datetime(2026, 3, 1, 10, 15, tzinfo=UTC)
+    for moment in (began, began + timedelta(minutes=14, seconds=59, microseconds=999999)):
+        assert totals.start_of(totals.slot_of(moment)) == began
 
 
 def test_nothing_adds_up_to_nothing():
@@ -113,7 +112,9 @@ def test_runs_of_every_kind_add_up_before_and_after_they_are_settled():
     for _ in range(300):
         created_at = start + timedelta(seconds=chance.uniform(0, 9.9 * 86400))
         if chance.random() < 0.3:  # on the edge of a slot, or just before it
-            created_at = totals.slot_of(created_at) - timedelta(microseconds=chance.choice([0, 1, 300, 1000]))
+            created_at = totals.start_of(totals.slot_of(created_at)) - timedelta(
+                microseconds=chance.choice([0, 1, 300, 1000])
+            )
         score = chance.choice([None, 0.0, 0.5, 1.0])
         old_run(
             workflow,

@@ -14,8 +14,8 @@ class Migration(migrations.Migration):
             fields=[
                 (
                     "slot",
-                    models.DateTimeField(
-                        help_text="When the quarter of an hour began.", primary_key=True, serialize=False
+                    models.IntegerField(
+                        help_text="Quarters of an hour since 1970.", primary_key=True, serialize=False
                     ),
                 ),
                 ("runs", models.PositiveIntegerField(default=0)),
