@@ -30,7 +30,7 @@ def dashboard(range: str = "24h") -> dict[str, Any]:
 
 
 def figures(range: str) -> dict[str, dict[str, Any]]:
-    """Four figures: `{value, previous, series}` each, to the quarter of an hour that goes on."""
+    """Four figures: `{value, previous, series}` each, to the half hour that goes on."""
     if range not in BUCKETS:
         raise UnknownRange(f"{range!r} is no range; use one of {', '.join(BUCKETS)}.")
     length, count = length_of(range), BUCKETS[range]

@@ -1,6 +1,6 @@
-"""What runs add up to by the quarter of an hour, kept so that a month of a busy site is read as fast as a quiet one.
+"""What runs add up to by the half hour, kept so that a month of a busy site is read as fast as a quiet one.
 
-A quarter of an hour is added up once it is long over. Whoever changes one of its runs after that marks it in the same
+Half an hour is added up once it is long over. Whoever changes one of its runs after that marks it in the same
 transaction, and it is added up anew; until then whoever reads takes the runs themselves from there on. So what is read
 is always right, whichever process is late or dead.
 """
@@ -19,7 +19,7 @@ from django.utils import timezone
 from workflows_app import clock
 from workflows_app.models import Run, RunTotals
 
-SLOT_SECONDS = 900
+SLOT_SECONDS = 1800
 # Two hours lie between: no transaction is open that long, and no clock of ours is that wrong.
 MARKED_AFTER = timedelta(hours=1)
 SETTLED_AFTER = timedelta(hours=3)
@@ -66,12 +66,12 @@ class Stretch(Func):
 
 
 def slot_of(moment: datetime) -> int:
-    """The quarter of an hour a moment lies in."""
+    """The half hour a moment lies in."""
     return int(moment.timestamp() // SLOT_SECONDS)
 
 
 def start_of(slot: int) -> datetime:
-    """When a quarter of an hour began."""
+    """When a half hour began."""
     return datetime.fromtimestamp(slot * SLOT_SECONDS, UTC)
 
 

@@ -1,4 +1,4 @@
-"""What runs add up to by the quarter of an hour: always what the runs themselves say."""
+"""What runs add up to by the half hour: always what the runs themselves say."""
 
 import random
 import threading
@@ -24,7 +24,7 @@ from workflows_app.models import Environment, Run, RunStatus, RunTotals, Source,
 pytestmark = pytest.mark.django_db(transaction=True)
 
 LENGTH = timedelta(hours=6)
-SLOTS = 24  # of a quarter of an hour
+SLOTS = 12  # half hours of it
 
 
 def ago(**length: float) -> datetime:
@@ -95,9 +95,9 @@ def workflow() -> Workflow:
     return workflow
 
 
-def test_a_moment_lies_in_the_quarter_of_an_hour_it_begins_or_is_within():
-    began = datetime(2026, 3, 1, 10, 15, tzinfo=UTC)
-    for moment in (began, began + timedelta(minutes=14, seconds=59, microseconds=999999)):
+def test_a_moment_lies_in_the_half_hour_it_begins_or_is_within():
+    began = datetime(2026, 3, 1, 10, 30, tzinfo=UTC)
+    for moment in (began, began + timedelta(minutes=29, seconds=59, microseconds=999999)):
         assert totals.start_of(totals.slot_of(moment)) == began
 
 

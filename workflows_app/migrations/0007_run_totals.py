@@ -1,4 +1,4 @@
-"""What runs add up to is kept by the quarter of an hour, so the index that the figures read is no longer needed."""
+"""What runs add up to is kept by the half hour, so the index that the figures read is no longer needed."""
 
 from django.db import migrations, models
 
@@ -15,7 +15,7 @@ class Migration(migrations.Migration):
                 (
                     "slot",
                     models.IntegerField(
-                        help_text="Quarters of an hour since 1970.", primary_key=True, serialize=False
+                        help_text="Half hours since 1970.", primary_key=True, serialize=False
                     ),
                 ),
                 ("runs", models.PositiveIntegerField(default=0)),
