@@ -30,22 +30,26 @@ def dashboard(range: str = "24h") -> dict[str, Any]:
 
 
 def figures(range: str) -> dict[str, dict[str, Any]]:
-    """Four figures: `{value, previous, series}` each, to the half hour that goes on."""
+    """Four figures: `{value, previous, series}` each."""
     if range not in BUCKETS:
         raise UnknownRange(f"{range!r} is no range; use one of {', '.join(BUCKETS)}.")
     length, count = length_of(range), BUCKETS[range]
     assert length is not None
+    now = clock.now()
+    start = now - length
     slots = int(length.total_seconds()) // totals.SLOT_SECONDS
-    end = totals.slot_of(clock.now()) + 1
+    end = totals.slot_of(now) + 1
     found = totals.totals(end - 2 * slots, end, slots // count)
-    sums = [found.get(number, totals.NOTHING) for number in _span(2 * count)]
-    before, current = sums[:count], sums[count:]
+    series = [found.get(number, totals.NOTHING) for number in _span(2 * count)]
+    before, current = _total(series[:count]), _total(series[count:])
+    # A series has whole hours and the one that goes on; the figures begin to the second.
+    first = totals.start_of(end - slots)
+    early = totals.totals_between(start, first)
+    earlier = totals.totals_between(start - length, first - length)
+    value = {name: current[name] + early[name] for name in totals.SUMS}
+    previous = {name: before[name] - early[name] + earlier[name] for name in totals.SUMS}
     return {
-        name: {
-            "value": read(_total(current)),
-            "previous": read(_total(before)),
-            "series": list(map(read, current)),
-        }
+        name: {"value": read(value), "previous": read(previous), "series": list(map(read, series[count:]))}
         for name, read in _FIGURES.items()
     }
 

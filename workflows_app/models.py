@@ -411,9 +411,9 @@ class Run(models.Model):
 
 
 class RunTotals(models.Model):
-    """What the counted runs created in one half hour add up to, so that figures need not read them."""
+    """What the counted runs created in one hour add up to, so that figures need not read them."""
 
-    slot = models.IntegerField(primary_key=True, help_text="Half hours since 1970.")
+    slot = models.IntegerField(primary_key=True, help_text="Hours since 1970.")
     runs = models.PositiveIntegerField(default=0)
     passed = models.PositiveIntegerField(default=0)
     judged = models.PositiveIntegerField(default=0)

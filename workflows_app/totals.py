@@ -1,6 +1,6 @@
-"""What runs add up to by the half hour, kept so that a month of a busy site is read as fast as a quiet one.
+"""What runs add up to by the hour, kept so that a month of a busy site is read as fast as a quiet one.
 
-Half an hour is added up once it is long over. Whoever changes one of its runs after that marks it in the same
+An hour is added up once it is long over. Whoever changes one of its runs after that marks it in the same
 transaction, and it is added up anew; until then whoever reads takes the runs themselves from there on. So what is read
 is always right, whichever process is late or dead.
 """
@@ -19,7 +19,7 @@ from django.utils import timezone
 from workflows_app import clock
 from workflows_app.models import Run, RunTotals
 
-SLOT_SECONDS = 1800
+SLOT_SECONDS = 3600
 # Two hours lie between: no transaction is open that long, and no clock of ours is that wrong.
 MARKED_AFTER = timedelta(hours=1)
 SETTLED_AFTER = timedelta(hours=3)
@@ -66,12 +66,12 @@ class Stretch(Func):
 
 
 def slot_of(moment: datetime) -> int:
-    """The half hour a moment lies in."""
+    """The hour a moment lies in."""
     return int(moment.timestamp() // SLOT_SECONDS)
 
 
 def start_of(slot: int) -> datetime:
-    """When a half hour began."""
+    """When an hour began."""
     return datetime.fromtimestamp(slot * SLOT_SECONDS, UTC)
 
 
@@ -136,9 +136,20 @@ def totals(start: int, end: int, size: int) -> Sums:
     return found
 
 
+def totals_between(first: datetime, end: datetime) -> dict[str, Any]:
+    """What the counted runs created in an hour or less add up to."""
+    slot = slot_of(first)
+    runs = _created_between(first, end)
+    return _sums(runs, Stretch(SlotOf("created_at"), slot, 2), SUMS).get(0, NOTHING)
+
+
 def _sums_of_runs(first: int, end: int, start: int, size: int = 1) -> Sums:
-    runs = Run.objects.counted().filter(created_at__gte=start_of(first), created_at__lt=start_of(end))
+    runs = _created_between(start_of(first), start_of(end))
     return _sums(runs, Stretch(SlotOf("created_at"), start, size), SUMS)
+
+
+def _created_between(first: datetime, end: datetime) -> QuerySet[Run]:
+    return Run.objects.counted().filter(created_at__gte=first, created_at__lt=end)
 
 
 def _sums(rows: QuerySet[Any], stretch: Stretch, sums: Mapping[str, Any]) -> Sums:

@@ -1,4 +1,4 @@
-"""What runs add up to by the half hour: always what the runs themselves say."""
+"""What runs add up to by the hour: always what the runs themselves say."""
 
 import random
 import threading
@@ -12,7 +12,9 @@ from django.db import connection, transaction
 from django.utils import timezone
 
 from evals_app import retention, services
+from evals_app.dashboard import figures
 from evals_app.ingest import ingest
+from evals_app.ranges import length_of
 from tests.factories import make_workflow, run_now
 from workflows_app import executors, leases, totals
 from workflows_app import services as runs_of
@@ -24,7 +26,7 @@ from workflows_app.models import Environment, Run, RunStatus, RunTotals, Source,
 pytestmark = pytest.mark.django_db(transaction=True)
 
 LENGTH = timedelta(hours=6)
-SLOTS = 12  # half hours of it
+SLOTS = 6  # hours of it
 
 
 def ago(**length: float) -> datetime:
@@ -95,9 +97,9 @@ def workflow() -> Workflow:
     return workflow
 
 
-def test_a_moment_lies_in_the_half_hour_it_begins_or_is_within():
-    began = datetime(2026, 3, 1, 10, 30, tzinfo=UTC)
-    for moment in (began, began + timedelta(minutes=29, seconds=59, microseconds=999999)):
+def test_a_moment_lies_in_the_hour_it_begins_or_is_within():
+    began = datetime(2026, 3, 1, 10, tzinfo=UTC)
+    for moment in (began, began + timedelta(minutes=59, seconds=59, microseconds=999999)):
         assert totals.start_of(totals.slot_of(moment)) == began
 
 
@@ -144,6 +146,28 @@ def test_a_second_look_changes_nothing(workflow):
     before = list(RunTotals.objects.values())
     totals.settle()
     assert list(RunTotals.objects.values()) == before
+
+
+@pytest.mark.parametrize("range_", ["24h", "7d", "30d"])
+def test_the_figures_of_a_range_are_exact_to_the_second(range_):
+    workflow, chance = make_workflow(), random.Random(3)
+    now = timezone.now()
+    length = length_of(range_)
+    edges = [now - length * n + timedelta(seconds=s) for n in (1, 2) for s in (-3700, -1, 1, 60, 3000, 3700)]
+    for created_at in edges + [now - length * chance.uniform(0.01, 2.2) for _ in range(60)]:
+        old_run(workflow, created_at)
+    ages = [now - run.created_at for run in Run.objects.all()]
+    expected = [sum(length * n < age <= length * (n + 1) for age in ages) for n in (0, 1)]
+    first = totals.start_of(totals.slot_of(now) + 1) - length
+    in_series = Run.objects.filter(created_at__gte=first).count()
+    with telling(StoryClock(now)):
+        for settle in (lambda: None, totals.settle):
+            settle()
+            found = figures(range_)
+            assert [found["runs"]["value"], found["runs"]["previous"]] == expected
+            assert found["cost_usd"]["value"] == pytest.approx(expected[0] * 0.25)
+            assert found["pass_rate"]["previous"] == 1.0
+            assert sum(found["runs"]["series"]) == in_series
 
 
 def of_ingest(workflow: Workflow) -> None:

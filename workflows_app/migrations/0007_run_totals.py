@@ -1,4 +1,4 @@
-"""What runs add up to is kept by the half hour, so the index that the figures read is no longer needed."""
+"""What runs add up to is kept by the hour, so the index that the figures read is no longer needed."""
 
 from django.db import migrations, models
 
@@ -14,9 +14,7 @@ class Migration(migrations.Migration):
             fields=[
                 (
                     "slot",
-                    models.IntegerField(
-                        help_text="Half hours since 1970.", primary_key=True, serialize=False
-                    ),
+                    models.IntegerField(help_text="Hours since 1970.", primary_key=True, serialize=False),
                 ),
                 ("runs", models.PositiveIntegerField(default=0)),
                 ("passed", models.PositiveIntegerField(default=0)),
