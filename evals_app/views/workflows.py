@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import urlencode
@@ -13,8 +13,8 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_safe
 
 from evals_app import workflow_list as listing
-from evals_app.blocks import block_page, block_row
-from evals_app.effects import effects_of, effects_of_version, evidence_word
+from evals_app.blocks import BLOCKS_A_PAGE, block_page, block_row
+from evals_app.effects import Effect, effects_of, effects_of_version, evidence_word
 from evals_app.models import BlockStatistics, PinnedBaseline, Regression, RegressionState
 from evals_app.regressions import sentence
 from evals_app.trend_picture import DEFAULT_RANGE, METRIC_NAMES, RANGES, trend_picture
@@ -176,7 +176,8 @@ def version_page(request: HttpRequest, slug: str, number: int) -> HttpResponse:
         "diff": side_by_side(against.yaml, version.yaml) if against else None,
         "old_title": f"Version {against.number}" if against else "",
         "new_title": f"Version {number}",
-        "effects": [(name, found) for name, found in effects.items() if found],
+        "blocks": _effects_page(effects, _number(request, "blocks")),
+        "kept": f"against={against.number}&" if against and "against" in request.GET else "",
         "previous": number - 1 if number - 1 in neighbours else None,
         "next": number + 1 if number + 1 in neighbours else None,
         "suspected_of": _suspected_of(workflow, number),
@@ -184,6 +185,13 @@ def version_page(request: HttpRequest, slug: str, number: int) -> HttpResponse:
         **permissions(request),
     }
     return render(request, "evals/version.html", context)
+
+
+def _effects_page(effects: Mapping[str, Sequence[Effect]], number: int) -> Page[Any]:
+    """The blocks a version had an effect on, those first that it is known of."""
+    known = [(name, found) for name, found in effects.items() if found]
+    known.sort(key=lambda block: not any(one.word in ("worse", "better") for one in block[1]))
+    return Paginator(known, BLOCKS_A_PAGE).get_page(number or 1)
 
 
 def find(slug: str) -> Workflow:

@@ -291,6 +291,18 @@ def test_what_is_too_much_for_one_page_has_pages_that_leave_nothing_out():
         html(client, f"/workflows/large/?{odd}")
 
 
+def test_the_effects_of_a_version_on_many_blocks_have_pages_too():
+    workflow = large_workflow(25, 1)
+    names = [f"step_number_{n}" for n in range(25)]
+    for number in (11, 12):
+        version = workflow.versions.get(number=number)
+        add_history(Workflow.objects.get(), [1.0, 0.5] * 5, block=names[0], also=names[1:], version=version)
+    pages = [html(visitor(), f"/workflows/large/versions/12/?against=11&blocks={n}") for n in (1, 2, 3)]
+    shown = [re.findall(r"\?block=(step_number_\d+)#trend", page) for page in pages]
+    assert sorted(name for page in shown for name in page) == sorted(names)
+    assert 'href="?against=11&amp;blocks=2#blocks"' in pages[0]
+
+
 def test_a_large_graph_is_drawn_when_asked_for():
     large_workflow(25, 1)
     page = html(visitor(), "/workflows/large/")
