@@ -13,7 +13,7 @@ from django.utils.safestring import SafeString
 from workflows_app.engine.definition import DispatchBlockDef, WorkflowDefinition
 from workflows_app.engine.graph import Graph
 from workflows_app.graph import GraphNode, definition_graph, graph_svg, layout
-from workflows_app.models import NodeStatus, Run, RunNode
+from workflows_app.models import NodeStatus, Run, RunNode, RunStatus
 
 # Everything a row prints; texts may be a megabyte each and are read for one node only.
 ROW_FIELDS = (
@@ -164,7 +164,10 @@ class RunBlocks:
 
     @property
     def done(self) -> int:
-        return sum(row.status not in (NodeStatus.PENDING, NodeStatus.RUNNING) for row in self.rows)
+        """How many blocks came to their end; those a failed or cancelled run never reached did not."""
+        open_ = (NodeStatus.PENDING, NodeStatus.RUNNING, NodeStatus.CANCELLED)
+        is_whole = self.run.status == RunStatus.COMPLETED
+        return sum(row.status not in open_ and (is_whole or row.node is not None) for row in self.rows)
 
 
 def blocks_in_order(definition: WorkflowDefinition | None) -> Iterable[tuple[str, str, int]]:

@@ -58,10 +58,17 @@ class Latency(Assertion):
 
 def _told_apart(number: float, limit: float) -> tuple[str, str]:
     """Spell both with six digits, or with all where six would make them look the same."""
-    shown, shown_limit = f"{number:,.6g}", f"{limit:,.6g}"
+    shown, shown_limit = _spelt(number), _spelt(limit)
     if shown == shown_limit and number != limit:
         return repr(float(number)), repr(float(limit))
     return shown, shown_limit
+
+
+def _spelt(number: float) -> str:
+    """Six digits; a small number, as most costs are, without an exponent."""
+    return (
+        f"{number:,.6g}" if number == 0 or abs(number) >= 0.001 else f"{number:.9f}".rstrip("0").rstrip(".")
+    )
 
 
 def _measured(what: str, value: Any) -> float:

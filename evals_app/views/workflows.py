@@ -13,7 +13,7 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_safe
 
 from evals_app import workflow_list as listing
-from evals_app.blocks import BLOCKS_A_PAGE, block_page, block_row
+from evals_app.blocks import BLOCKS_A_PAGE, HISTORY, block_page, block_row
 from evals_app.effects import Effect, effects_of, effects_of_version, evidence_word
 from evals_app.models import BlockStatistics, PinnedBaseline, Regression, RegressionState
 from evals_app.regressions import sentence
@@ -118,7 +118,7 @@ def workflow_trend(request: HttpRequest, slug: str) -> HttpResponse:
     workflow = find(slug)
     if request.GET.get("small"):
         block = _block(request, workflow)
-        picture = trend_picture(workflow, block, "score", DEFAULT_RANGE, width=240, height=150)
+        picture = trend_picture(workflow, block, "score", str(HISTORY), width=240, height=150)
         return render(request, "evals/_trend_small.html", {"picture": picture})
     response = render(
         request, "evals/_trend.html", {"workflow": workflow, "trend": _trend(request, workflow)}
@@ -321,5 +321,5 @@ def _other_version(request: HttpRequest, workflow: Workflow, number: int) -> Wor
 
 
 def _suspected_of(workflow: Workflow, number: int) -> list[Told]:
-    rows = Regression.objects.filter(workflow=workflow, suspected__workflow_version=number)
+    rows = Regression.objects.filter(workflow=workflow, suspected__workflow_version=number).by_urgency()
     return [Told(one, sentence(one, workflow.slug)) for one in rows[:MOST_SUSPECTED]]

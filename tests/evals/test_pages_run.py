@@ -283,7 +283,7 @@ def test_cancelling_and_running_again_need_their_permissions_and_say_what_happen
     assert "Run again" not in html_of(client, f"/runs/{run.pk}/")
     client.force_login(user_in("operator"))
     page = client.post(f"/runs/{run.pk}/cancel/", follow=True).content.decode()
-    assert "Run #1 is cancelled." in page and "Cancel run" not in page
+    assert "Run #1 is cancelled." in page and "Cancel run" not in page and ">0 of" in page
     page = client.post(f"/runs/{run.pk}/cancel/", follow=True).content.decode()
     assert "already cancelled" in page
     response = client.post(f"/runs/{run.pk}/rerun/", follow=True)

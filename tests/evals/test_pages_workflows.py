@@ -104,6 +104,7 @@ def test_a_version_suspected_of_something_does_not_link_to_itself():
     assert "What version 1 changed" in html(visitor(), "/workflows/shout/")
     page = html(visitor(), "/workflows/shout/versions/1/")
     assert "/acknowledge/" in page and "What version 1 changed" not in page
+    assert 'name="next" value="/workflows/shout/versions/1/"' in page  # handled here, one stays here
 
 
 def test_what_became_worse_is_the_first_thing_on_the_page():

@@ -220,6 +220,12 @@ def test_measurement_that_rounds_to_the_threshold_is_told_apart(config, said):
     assert (result.passed, result.reason) == (False, said)
 
 
+def test_small_cost_is_spelt_without_an_exponent():
+    assert run([{"type": "cost", "threshold": 0.01}], cost_usd=8.4e-05).results[0].reason == (
+        "Cost is $0.000084, within $0.01."
+    )
+
+
 @pytest.mark.parametrize(
     ("config", "said"),
     [
