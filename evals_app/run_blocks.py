@@ -22,6 +22,10 @@ ROW_FIELDS = (
 )  # fmt: skip
 
 
+MOST_DRAWN = 24  # blocks in a graph that nobody asked for
+MOST_ROWS = 40
+
+
 @dataclass(frozen=True)
 class BlockRow:
     """One block of the run: its last execution, or that there is none yet."""
@@ -101,10 +105,11 @@ class BlockRow:
 
 
 class RunBlocks:
-    """All blocks of one run; two queries whatever their number."""
+    """All blocks of one run; two queries whatever their number. Of many, some are shown unless all are asked for."""
 
-    def __init__(self, run: Run) -> None:
+    def __init__(self, run: Run, *, is_whole: bool = False) -> None:
         self.run = run
+        self.is_whole = is_whole
         self.definition = run.version.readable_definition
         self.nodes: list[RunNode] = list(run.nodes.only(*ROW_FIELDS).order_by("id"))
 
@@ -124,6 +129,20 @@ class RunBlocks:
             for name, nodes in self.by_block.items()
             if name not in known
         ]
+
+    @cached_property
+    def listed(self) -> list[BlockRow]:
+        """The rows of the page: all, or what needs attention and the first of the others."""
+        if self.is_whole or len(self.rows) <= MOST_ROWS:
+            return self.rows
+        first = sorted(self.rows, key=lambda row: not row.needs_attention)[:MOST_ROWS]
+        chosen = {row.block_id for row in first}
+        return [row for row in self.rows if row.block_id in chosen]
+
+    @property
+    def is_drawn(self) -> bool:
+        """Whether the page has the graph; a larger one is as heavy as the rest of it."""
+        return self.is_whole or len(self.rows) <= MOST_DRAWN
 
     def _row(self, block_id: str, kind: str, depth: int) -> BlockRow:
         loops = self.definition.inner_blocks if self.definition else {}

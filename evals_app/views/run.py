@@ -23,8 +23,9 @@ from workflows_app.credentials import shown_inputs
 from workflows_app.engine.definition import InvalidDocument
 from workflows_app.models import Run, RunNode
 
-MOST_EVENTS = 200
-MOST_YAML = 12_000
+LATEST_EVENTS = 120  # when the page comes
+MOST_EVENTS = 200  # that come later, at once
+MOST_YAML = 8_000
 START, CANCEL = "workflows_app.start_run", "workflows_app.cancel_run"
 
 
@@ -39,7 +40,7 @@ def run_page(request: HttpRequest, run_id: UUID) -> HttpResponse:
     """Everything about a run; live while it runs."""
     run = _run(run_id)
     # The history first: what happens while the rest is read comes again through the socket.
-    events = list(run.events.filter(seq__lte=run.last_seq).order_by("-seq")[:MOST_EVENTS])[::-1]
+    events = list(run.events.filter(seq__lte=run.last_seq).order_by("-seq")[:LATEST_EVENTS])[::-1]
     context = _parts(request, run)
     row = context["blocks"].first_to_look_at
     context |= {
@@ -74,7 +75,7 @@ def run_fragments(request: HttpRequest, run_id: UUID) -> HttpResponse:
 def _parts(request: HttpRequest, run: Run) -> dict[str, Any]:
     return {
         "run": run,
-        "blocks": RunBlocks(run),
+        "blocks": RunBlocks(run, is_whole="whole" in request.GET),
         "previous": Run.objects.before(run).only("number").first(),
         "may_start": access.may(request.user, START),
         "may_cancel": access.may(request.user, CANCEL) and not run.is_terminal,

@@ -205,7 +205,7 @@
       const all = wantsAll;
       wantsAll = false;
       try {
-        take(parse(await read(`${page.dataset.partsUrl}?after=${lastLogged()}${all ? "&all=1" : ""}`)));
+        take(parse(await read(`${page.dataset.partsUrl}&after=${lastLogged()}${all ? "&all=1" : ""}`)));
       } catch {
         if (all) wantsAll = true;
         setTimeout(() => refresh(false), 2000);

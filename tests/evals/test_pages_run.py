@@ -10,6 +10,7 @@ from evals_app.models import Regression
 from evals_app.run_blocks import RunBlocks, blocks_in_order
 from evals_app.run_log import log_lines
 from tests.callers import queries_of, user_in
+from tests.evals.test_pages_workflows import weight
 from tests.factories import make_workflow, run_now
 from workflows_app.engine.validate import compile_document
 from workflows_app.models import (
@@ -361,3 +362,34 @@ def test_the_page_of_a_block_does_not_link_to_itself(operator, checked):
     node = run_now(checked).nodes.first()
     assert "Own page" in operator.get(f"/runs/{node.run_id}/").content.decode()
     assert "Own page" not in operator.get(f"/runs/{node.run_id}/nodes/{node.pk}/").content.decode()
+
+
+def many_blocks(count: int) -> Run:
+    """A run of as many blocks in a row, of which the last fails."""
+    text = 'version: "1.0"\nblocks:\n' + "".join(
+        f"  step_number_{n}:\n    type: code\n    code: |\n      def main(data):\n          return 'ok'\n"
+        + (f"    depends: step_number_{n - 1}\n" if n else "")
+        + "    assertions:\n"
+        + "".join("      - {type: contains, value: ok}\n" for _ in range(4))
+        + f"      - {{type: contains, value: {'ok' if n < count - 1 else 'missing'}}}\n"
+        for n in range(count)
+    )
+    return run_now(make_workflow(text, "many"))
+
+
+@pytest.mark.parametrize("count", [24, 100])
+def test_the_page_of_a_run_of_many_blocks_stays_light(client, transactional_db, count):
+    run = many_blocks(count)
+    client.force_login(user_in("operator"))
+    assert weight(client, f"/runs/{run.pk}/") < 200_000
+
+
+def test_of_many_blocks_the_bad_ones_are_listed_and_all_when_asked_for(client, transactional_db):
+    run = many_blocks(50)
+    client.force_login(user_in("operator"))
+    page = html_of(client, f"/runs/{run.pk}/")
+    assert page.count('class="node-row"') == 40 and 'data-block="step_number_49"' in page
+    assert "graph__node" not in page and "50 of 50 done" in page
+    for path in (f"/runs/{run.pk}/?whole=1", f"/runs/{run.pk}/live/?whole=1&all=1"):
+        whole = html_of(client, path)
+        assert whole.count('class="node-row"') == whole.count('"graph__node"') == 50
