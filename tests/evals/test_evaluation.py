@@ -150,10 +150,10 @@ def test_observations_are_numbered_per_block_and_rebuild_gives_what_was_kept(par
         (1, True), (2, False), (3, False), (4, True),
     ]  # fmt: skip
     fields = ("node_id", "count", "baseline", "verdicts", "slices", "state")
-    kept = list(BlockStatistics.objects.values(*fields))
+    kept = list(BlockStatistics.objects.order_by("node_id").values(*fields))
     BlockStatistics.objects.update(count=0, baseline={}, verdicts={}, slices={}, state={})
     assert evals.rebuild_statistics(parrot) == 8
-    assert list(BlockStatistics.objects.values(*fields)) == kept
+    assert list(BlockStatistics.objects.order_by("node_id").values(*fields)) == kept
 
 
 def test_statistics_survive_the_pruning_of_their_runs(parrot):
