@@ -43,7 +43,7 @@ Each gives a verdict (`passed`), a `score` from 0 to 1, a `reason` and, where th
   *error*: a bad pattern, a failed transform or a missing measurement fails with a score of 0, with or without `not-`.
 - **`transform: "json_path:<expression>"`** runs first, on the output parsed as JSON, and takes the first match: a string as
   it is, anything else as JSON text. JSONPath with filters, slices, `..`, quoted and non-ASCII names works, by
-  [jsonpath-ng](https://pypi.org/project/jsonpath-ng/); its `=~` and `sub()` are refused, because they cannot be stopped: use
+  jsonpath-ng; its `=~` and `sub()` are refused, because they cannot be stopped: use
   a `regex` assertion. No JSON, no match: that one assertion is an error, and says so.
 - **`weight`** is 1 unless given. With 0 an assertion still counts for passing, but not for the score. A block's score is the
   weighted mean of its assertions' scores. Without a threshold a block passes when every assertion passes; with one, when its
