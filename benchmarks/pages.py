@@ -74,6 +74,8 @@ def pages(workflow: Workflow) -> dict[str, str]:
         "figures of 7 days": "/dashboard/figures/?range=7d",
         "figures of 30 days": "/dashboard/figures/?range=30d",
         "souls": "/souls/",
+        "assertion lab": "/assertions/",
+        "evals": "/evals/",
         "runs": "/runs/",
         "runs, from the middle": f"/runs/?after={cursor}",
         "runs by score": "/runs/?sort=-score",

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.core.paginator import Page, Paginator
-from django.db.models import Q
 from django.utils.safestring import SafeString
 
 from evals_app.charts import strip
@@ -129,17 +128,10 @@ def _blocks(workflow: Workflow) -> list[tuple[BaseBlockDef, str | None]]:
 def _latest(
     workflow: Workflow, statistics: Mapping[str, BlockStatistics], names: Collection[str]
 ) -> dict[str, list[Observation]]:
-    """What blocks said in the newest runs, oldest first; by number, so that nothing older is read."""
-    newest = Q()
-    for name in names:
-        if name in statistics:
-            # The workflow in each: SQLite uses an index for each alternative only if it has all of it.
-            newest |= Q(workflow=workflow, node_id=name, number__gt=statistics[name].count - HISTORY)
-    if not newest:
-        return {}
-    rows = Observation.objects.filter(newest).order_by("number")
+    """What blocks said in the newest runs, oldest first."""
+    rows = Observation.objects.newest((statistics[name] for name in names if name in statistics), HISTORY)
     found: dict[str, list[Observation]] = {}
-    for row in rows.only("node_id", "run_number", "assertions"):
+    for row in rows.only("node_id", "run_number", "assertions").order_by("number"):
         if row.run_number > workflow.last_run_number - HISTORY:
             found.setdefault(row.node_id, []).append(row)
     return found

@@ -185,8 +185,8 @@ class RunBlocks:
     def done(self) -> int:
         """How many blocks came to their end; those a failed or cancelled run never reached did not."""
         open_ = (NodeStatus.PENDING, NodeStatus.RUNNING, NodeStatus.CANCELLED)
-        is_whole = self.run.status == RunStatus.COMPLETED
-        return sum(row.status not in open_ and (is_whole or row.node is not None) for row in self.rows)
+        reached_all = self.run.status == RunStatus.COMPLETED
+        return sum(row.status not in open_ and (reached_all or row.node is not None) for row in self.rows)
 
 
 def blocks_in_order(definition: WorkflowDefinition | None) -> Iterable[tuple[str, str, int]]:

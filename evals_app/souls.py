@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
-from django.db.models import Q
 from django.utils.safestring import SafeString
 
 from evals_app.charts import TrendPoint, VersionMark, trend_chart
@@ -95,17 +94,15 @@ def score_chart(soul: Soul, uses: Iterable[Use]) -> SafeString:
 
 
 def _observations(blocks: list[tuple[Workflow, str]]) -> list[Observation]:
-    """The newest of each block, in order of time: each found by its numbers."""
-    counts = BlockStatistics.objects.filter(workflow__in={workflow.pk for workflow, _ in blocks})
-    known: Mapping[tuple[int, str], int] = {
-        (workflow_id, node_id): count
-        for workflow_id, node_id, count in counts.values_list("workflow_id", "node_id", "count")
-    }
-    wanted = Q()
-    for workflow, block in blocks:
-        newest = known.get((workflow.pk, block), 0)
-        wanted |= Q(workflow=workflow, node_id=block, number__gt=newest - RUNS_OF_BLOCK)
-    rows = Observation.objects.filter(wanted).exclude(soul_version="").order_by("at", "id")
+    """The newest of each block, in order of time."""
+    wanted = {(workflow.pk, block) for workflow, block in blocks}
+    known = BlockStatistics.objects.filter(workflow__in={key for key, _ in wanted})
+    statistics = [
+        row
+        for row in known.only("workflow_id", "node_id", "count")
+        if (row.workflow_id, row.node_id) in wanted
+    ]
+    rows = Observation.objects.newest(statistics, RUNS_OF_BLOCK).exclude(soul_version="").order_by("at", "id")
     return list(rows.defer("assertions", "named_scores"))
 
 

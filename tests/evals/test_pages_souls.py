@@ -78,8 +78,7 @@ def test_a_soul_written_in_a_document_is_not_the_one_in_the_library():
 
 def test_the_queries_do_not_grow():
     make_soul()
-    make_workflow(USING, slug="using")
-
+    add_history(make_workflow(USING, slug="using"), [1.0], block="analyze")
     client = visitor()
     few = [queries_of(client, "/souls/"), queries_of(client, "/souls/analyst/")]
     for number in range(5):
