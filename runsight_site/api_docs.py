@@ -12,9 +12,11 @@ from django.utils.decorators import method_decorator
 from drf_spectacular.utils import extend_schema
 from drf_spectacular.views import SpectacularJSONAPIView, SpectacularSwaggerSplitView
 from rest_framework.authentication import SessionAuthentication
+from rest_framework.renderers import TemplateHTMLRenderer
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from runsight_site.api_reference import reference
 from workflows_app import access
 from workflows_app.rest.authentication import TokenAuthentication
 from workflows_app.rest.permissions import AccessPermission
@@ -49,18 +51,32 @@ class Schema(Described, SpectacularJSONAPIView):
         return super().get(request, *args, **kwargs)
 
 
-# Swagger UI styles its own elements; its script comes from a file of ours, so only style-src gives way.
-@method_decorator(csp_update({"style-src": [SELF, UNSAFE_INLINE]}), name="dispatch")
-class Docs(Described, SpectacularSwaggerSplitView):
-    """The document as a page among the others, from installed packages alone."""
-
-    template_name = "site/api_docs.html"
+class Page(Described):
+    """A page: whoever is not logged in gets the log-in page, not 401."""
 
     @classmethod
     def as_view(cls, **initkwargs: Any) -> Any:
         view: Any = super().as_view(**initkwargs)
-        view.login_required = True  # a page: whoever is not logged in gets the log-in page, not 401
+        view.login_required = True
         return view
+
+
+class Docs(Page):
+    """The document as a page among the others, to read."""
+
+    renderer_classes = (TemplateHTMLRenderer,)
+
+    @extend_schema(exclude=True)
+    def get(self, request: Request) -> Response:
+        return Response({"reference": reference()}, template_name="site/api_docs.html")
+
+
+# Swagger UI styles its own elements; its script comes from a file of ours, so only style-src gives way.
+@method_decorator(csp_update({"style-src": [SELF, UNSAFE_INLINE]}), name="dispatch")
+class Explorer(Page, SpectacularSwaggerSplitView):
+    """The document to try out, from installed packages alone."""
+
+    template_name = "site/api_explorer.html"
 
     @extend_schema(exclude=True)
     def get(self, request: Request, *args: Any, **kwargs: Any) -> Any:

@@ -58,6 +58,7 @@ API = {
 
 PAGES = {
     "api/docs/": {"GET": "viewer"},
+    "api/docs/try/": {"GET": "viewer"},
     "healthz": {"GET": "public"},
     "favicon.ico": {"GET": "public"},
     "readyz": {"GET": "public"},

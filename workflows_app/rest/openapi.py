@@ -12,11 +12,17 @@ _FAULTS = {
     "401": "Nobody is logged in, or the token is unknown, expired or revoked.",
     "403": "You may not do this; the message names the permission and the role that has it.",
     "404": "There is no such thing.",
+    "409": "It cannot be done in the state it is in.",
+    "412": "Somebody saved meanwhile: `If-Match` names another version than the current one.",
     "413": "The body is too large.",
     "415": "The body is not `application/json`.",
+    "422": "This `Idempotency-Key` came before with another body.",
+    "428": "Say with `If-Match` which version you started from.",
     "429": "Too many calls; `Retry-After` says when to go on.",
 }
 
+
+_OF_SOME = ("409", "412", "422", "428")  # only the calls that name them answer so
 
 # `?fields=` may leave out any of their fields.
 _CHOSEN = ("Run", "Node", "WorkflowSummary")
@@ -49,6 +55,8 @@ def add_faults(result: dict[str, Any], generator: Any, request: Any, public: Any
             has_body = "requestBody" in operation
             for code, description in _FAULTS.items():
                 if (code == "404" and "{" not in path) or (code in ("413", "415") and not has_body):
+                    continue
+                if code in _OF_SOME:
                     continue
                 operation["responses"].setdefault(code, {"description": description, "content": _content()})
             for code, response in operation["responses"].items():
