@@ -2,19 +2,32 @@
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from itertools import zip_longest
+from dataclasses import dataclass, replace
+from itertools import islice, zip_longest
 
+from django.core.paginator import Page, Paginator
 from rapidfuzz.distance import Indel
 
+from workflows_app.weight import html_bytes
+
 MOST_LINES = 5000  # of each text; what lies beyond is not compared, and the page says so
-LONGEST_LINE = 4000
+LONGEST_LINE = 2000  # a longer one is compared in pieces
+SHORTEST_PIECE = 40
 LETTERS_BY_WORD = 100_000  # of changed lines; after so many, lines are marked as a whole
 CLOSE_ENOUGH = 0.4  # lines less alike than this are marked as a whole
 
+Line = tuple[int, str]  # its number and its text
 Span = tuple[bool, int, int, int, int]  # whether equal, and from where to where in each sequence
 
 _WORDS = re.compile(r"\w+|\s+|[^\w\s]")
+# A piece of a long line ends where a sentence, a clause or a value does: after a change the pieces soon agree again.
+_PIECES = re.compile(
+    rf".{{{SHORTEST_PIECE},{LONGEST_LINE}}}?(?:[.,;:!?](?=\s)|[>}})\]](?=\W)|$)|.{{1,{LONGEST_LINE}}}", re.S
+)
+
+ROW_BYTES = 150  # of a row without its texts
+MARK_BYTES = len("<del></del>")
+PART_BYTES = 70_000
 
 
 @dataclass(frozen=True)
@@ -30,10 +43,14 @@ Parts = tuple[Part, ...]
 
 @dataclass(frozen=True)
 class Side:
-    """One line of one text."""
+    """One line of one text, or a piece of one."""
 
     number: int
     parts: Parts
+
+    @property
+    def weight(self) -> int:
+        return sum(html_bytes(part.text) + MARK_BYTES * part.is_changed for part in self.parts)
 
 
 @dataclass(frozen=True)
@@ -45,28 +62,71 @@ class Row:
     is_same: bool = False
     skipped: int = 0  # so many equal lines left out here
 
+    @property
+    def weight(self) -> int:
+        """About as many bytes as a page needs for it."""
+        return ROW_BYTES + sum(side.weight for side in (self.old, self.new) if side)
+
 
 @dataclass(frozen=True)
 class Diff:
-    """All rows, and whether the texts are equal or too long to compare in full."""
+    """Rows, and whether the texts are equal or too long to compare in full."""
 
     rows: tuple[Row, ...]
     is_same: bool
     is_cut: bool = False
+    has_more: bool = False  # rows that are left out here
+    parts: "Page[tuple[Row, ...]] | None" = None  # where it is shown in parts
+
+    @property
+    def weight(self) -> int:
+        return sum(row.weight for row in self.rows)
+
+    def beginning(self, most_bytes: int) -> "Diff":
+        """As many rows as fit; none, if the first is too long."""
+        rows = tuple(_fitting(self.rows, most_bytes))
+        has_more = len(rows) < len(self.rows)
+        return replace(self, rows=rows, has_more=has_more, is_cut=self.is_cut and not has_more)
+
+    def part(self, number: int, most_bytes: int = PART_BYTES) -> "Diff":
+        """One of the parts that all rows make; a row that alone is too heavy is a part of its own."""
+        page = Paginator(list(self._parts(most_bytes)), 1).get_page(number or 1)
+        rows = page.object_list[0] if page.object_list else ()
+        return replace(self, rows=rows, is_cut=self.is_cut and not page.has_next(), parts=page)
+
+    def _parts(self, most_bytes: int) -> Iterator[tuple[Row, ...]]:
+        start = 0
+        while start < len(self.rows):
+            rows = tuple(_fitting(self.rows[start:], most_bytes)) or self.rows[start : start + 1]
+            yield rows
+            start += len(rows)
+
+
+def _fitting(rows: Sequence[Row], most_bytes: int) -> Iterator[Row]:
+    for row in rows:
+        most_bytes -= row.weight
+        if most_bytes < 0:
+            return
+        yield row
 
 
 def side_by_side(old: str, new: str, *, context: int = 3) -> Diff:
     """The differences with some equal lines around them."""
     if old == new:
         return Diff((), is_same=True)
-    before, after = old.splitlines(), new.splitlines()
+    before, after = list(islice(_lines(old), MOST_LINES + 1)), list(islice(_lines(new), MOST_LINES + 1))
     is_cut = max(len(before), len(after)) > MOST_LINES
-    before, after = _bounded(before), _bounded(after)
-    return Diff(tuple(_folded(list(_rows(before, after)), context)), is_same=False, is_cut=is_cut)
+    rows = _rows(before[:MOST_LINES], after[:MOST_LINES])
+    return Diff(tuple(_folded(list(rows), context)), is_same=False, is_cut=is_cut)
 
 
-def _bounded(lines: list[str]) -> list[str]:
-    return [line if len(line) <= LONGEST_LINE else line[:LONGEST_LINE] + "…" for line in lines[:MOST_LINES]]
+def _lines(text: str) -> Iterator[Line]:
+    """The lines with their numbers, long ones in pieces."""
+    for number, line in enumerate(text.splitlines(), 1):
+        if len(line) <= LONGEST_LINE:
+            yield number, line
+        else:
+            yield from ((number, piece[0]) for piece in _PIECES.finditer(line))
 
 
 def _spans(one: Sequence[str], other: Sequence[str]) -> list[Span]:
@@ -82,19 +142,18 @@ def _spans(one: Sequence[str], other: Sequence[str]) -> list[Span]:
     return spans
 
 
-def _rows(before: list[str], after: list[str]) -> Iterator[Row]:
+def _rows(before: list[Line], after: list[Line]) -> Iterator[Row]:
     letters_left = LETTERS_BY_WORD
-    for equal, i1, i2, j1, j2 in _spans(before, after):
-        for i, j in zip_longest(range(i1, i2), range(j1, j2)):
-            old, new = None if i is None else before[i], None if j is None else after[j]
-            old_parts: Parts = (Part(old or ""),)
-            new_parts: Parts = (Part(new or ""),)
-            if not equal and old is not None and new is not None and letters_left > 0:
-                letters_left -= len(old) + len(new)
-                old_parts, new_parts = _words(old, new)
+    for equal, i1, i2, j1, j2 in _spans([text for _, text in before], [text for _, text in after]):
+        for old, new in zip_longest(before[i1:i2], after[j1:j2]):
+            old_parts: Parts = (Part(old[1]),) if old else ()
+            new_parts: Parts = (Part(new[1]),) if new else ()
+            if old and new and not equal and letters_left > 0:
+                letters_left -= len(old[1]) + len(new[1])
+                old_parts, new_parts = _words(old[1], new[1])
             yield Row(
-                None if i is None else Side(i + 1, old_parts),
-                None if j is None else Side(j + 1, new_parts),
+                Side(old[0], old_parts) if old else None,
+                Side(new[0], new_parts) if new else None,
                 is_same=equal,
             )
 

@@ -114,6 +114,39 @@ def metric(value: Number | None, name: str) -> str:
     return METRICS.get(name, score)(value)
 
 
+# How a metric reads with more digits than usual: what it is multiplied by, what stands around it, the fewest digits.
+PRECISE: dict[str, tuple[float, str, int]] = {
+    "score": (1, "{}", 3),
+    "pass_rate": (100, "{} %", 1),
+    "cost": (1, "${}", 2),
+    "latency": (1, "{} ms", 1),
+    "tokens": (1, "{}", 1),
+    "runs": (1, "{}", 1),
+}
+MOST_DIGITS = 12
+
+
+def reads_alike(one: Number | None, other: Number | None, name: str) -> bool:
+    """Whether two values of a metric look the same."""
+    return metric(one, name) == metric(other, name)
+
+
+def told_apart(one: Number | None, other: Number | None, name: str) -> tuple[str, str]:
+    """Two values as `metric` tells them, with as many digits as it takes where they would read alike."""
+    told = metric(one, name), metric(other, name)
+    if not reads_alike(one, other, name) or one is None or other is None or one == other:
+        return told
+    factor, words, fewest = PRECISE.get(name, PRECISE["score"])
+    if name == "latency" and min(one, other) >= 1000:
+        factor, words = 0.001, "{} s"
+    for digits in range(fewest, MOST_DIGITS):
+        texts = [f"{float(value) * factor:,.{digits}f}" for value in (one, other)]
+        if texts[0] != texts[1]:
+            first, second = (words.format(text).replace("-", MINUS) for text in texts)
+            return first, second
+    return told
+
+
 @dataclass(frozen=True)
 class Change:
     """A difference in words: its signed text, where it points and whether that is good."""
@@ -176,6 +209,13 @@ VERDICTS = {
     "error": ("Error", "error", "warn"),
     "none": ("Not evaluated", "none", "idle"),
 }
+
+
+def verdict_of(passed: bool | None, *, has_failed: bool) -> str:
+    """failed if anything failed, error if nothing did but something could not be checked; none without a verdict."""
+    if passed is None:
+        return "none"
+    return "passed" if passed else "failed" if has_failed else "error"
 
 
 def verdict_word(value: object) -> str:

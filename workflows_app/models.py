@@ -12,6 +12,7 @@ from django.db import models
 from django.db.models import Q
 from django.utils import timezone
 
+from workflows_app import formats
 from workflows_app.engine.definition import InvalidDocument, SoulDef, WorkflowDefinition
 
 
@@ -21,6 +22,10 @@ class WorkflowQuerySet(models.QuerySet["Workflow"]):
     def for_list(self) -> Self:
         """With what every list prints."""
         return self.select_related("current_version").order_by("slug")
+
+    def called(self, text: str) -> Self:
+        """Those whose name or slug holds a text."""
+        return self.filter(Q(slug__icontains=text) | Q(name__icontains=text))
 
 
 class Workflow(models.Model):
@@ -194,6 +199,7 @@ class RunStatus(models.TextChoices):
     CANCELLED = "cancelled"
 
 
+ACTIVE = (RunStatus.PENDING, RunStatus.RUNNING)
 TERMINAL = frozenset({RunStatus.COMPLETED, RunStatus.FAILED, RunStatus.CANCELLED})
 TRANSITIONS: dict[str, frozenset[str]] = {
     RunStatus.PENDING: frozenset({RunStatus.RUNNING, RunStatus.FAILED, RunStatus.CANCELLED}),
@@ -246,18 +252,26 @@ class RunQuerySet(models.QuerySet["Run"]):
         return self.select_related("workflow", "version").defer("outputs", "resolved", "version__yaml")
 
     def active(self) -> Self:
-        return self.filter(status__in=(RunStatus.PENDING, RunStatus.RUNNING))
+        return self.filter(status__in=ACTIVE)
 
     def counted(self) -> Self:
         """Those the dashboard's figures speak of: production, no evals; a child is part of its parent."""
         # By depth and not by parent: SQLite takes the index of the parent, which says the same of nearly every run.
         return self.filter(environment=Environment.PRODUCTION, depth=0).exclude(source=Source.EVAL)
 
-    def with_verdict(self, word: str) -> Self:
-        """Those whose verdict reads so; a run that could not be checked in full has failed too."""
-        if word == "error":
-            return self.filter(eval_passed=False, assertions_error__gt=0)
-        return self.filter(eval_passed={"passed": True, "failed": False, "none": None}[word])
+    def with_verdict(self, word: str, *, by_index: bool = True) -> Self:
+        """Those that are over and whose `Run.verdict` is this; in another order than by time, not by its index."""
+        if word == "none":
+            # Not by the states that are over: that index would be taken and leave every run to be sorted.
+            return self.filter(eval_passed=None).exclude(status__in=ACTIVE)
+        # A list of one: for `NOT eval_passed` SQLite uses no index, and with it would sort all that it leads to.
+        is_passed = word == "passed"
+        found = self.filter(eval_passed__in=[is_passed]) if by_index else self.filter(eval_passed=is_passed)
+        if word == "passed":
+            return found
+        return (
+            found.filter(assertions_failed__gt=0) if word == "failed" else found.filter(assertions_failed=0)
+        )
 
     def with_error_text(self, text: str) -> Self:
         """Failed runs whose error says this."""
@@ -376,6 +390,11 @@ class Run(models.Model):
         return self.status in TERMINAL
 
     @property
+    def is_settling(self) -> bool:
+        """Whether it is over, but what its end brings about is still to come."""
+        return self.is_terminal and self.observed_at is None
+
+    @property
     def is_counted(self) -> bool:
         """Whether `RunQuerySet.counted` finds it."""
         return self.environment == Environment.PRODUCTION and self.depth == 0 and self.source != Source.EVAL
@@ -394,12 +413,8 @@ class Run(models.Model):
 
     @property
     def verdict(self) -> str:
-        """passed, failed, error (nothing failed, but something could not be checked) or none."""
-        if self.eval_passed is None:
-            return "none"
-        if self.eval_passed:
-            return "passed"
-        return "error" if self.assertions_error and not self.assertions_failed else "failed"
+        """What `RunQuerySet.with_verdict` finds it by."""
+        return formats.verdict_of(self.eval_passed, has_failed=self.assertions_failed > 0)
 
     @property
     def eval_counts(self) -> dict[str, int]:
@@ -511,12 +526,7 @@ class RunNode(models.Model):
 
     @property
     def verdict(self) -> str:
-        """passed, failed, error (nothing failed, but something could not be checked) or none."""
-        if self.eval_passed is None:
-            return "none"
-        if self.eval_passed:
-            return "passed"
-        return "failed" if "failed" in self.assertion_words else "error"
+        return formats.verdict_of(self.eval_passed, has_failed="failed" in self.assertion_words)
 
 
 class EventName(models.TextChoices):

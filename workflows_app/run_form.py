@@ -10,10 +10,13 @@ from typing import Any
 from workflows_app.engine.definition import Fault, InputField, WorkflowDefinition
 from workflows_app.engine.json_text import storable_json
 from workflows_app.engine.outputs import storable
+from workflows_app.weight import html_bytes
 
 PREFIX = "input-"
 ANYTHING = "inputs"  # the one field of a workflow that declares none
 LONG = 80
+WIDGET_BYTES = 400  # of one without its texts
+LIGHT_BYTES = 6_000
 
 KINDS = {"number": "number", "integer": "number", "boolean": "flag", "array": "json", "object": "json"}
 
@@ -34,6 +37,11 @@ class Widget:
     @property
     def id(self) -> str:
         return f"id-{self.name}"
+
+
+def is_light(widgets: Sequence[Widget]) -> bool:
+    """Whether the form may come with a page that is about something else."""
+    return sum(WIDGET_BYTES + html_bytes(f"{one.value}{one.help}") for one in widgets) <= LIGHT_BYTES
 
 
 def widgets_of(

@@ -1,4 +1,4 @@
-"""`{% load runsight %}`: icons, states, and numbers with their units."""
+"""`{% load runsight %}`: icons, states, links of a page to itself, and numbers with their units."""
 
 import datetime as dt
 import re
@@ -10,7 +10,7 @@ from django.utils import timezone
 from django.utils.html import escape, format_html
 from django.utils.safestring import SafeString
 
-from workflows_app import formats
+from workflows_app import addresses, formats
 
 register = template.Library()
 
@@ -31,6 +31,12 @@ def icon(name: str, label: str = "", css: str = "") -> SafeString:
     classes = f"icon {css}".strip()
     href = f"{static('img/icons.svg')}#{name}"
     return format_html('<svg class="{}" {}><use href="{}"/></svg>', classes, role, href)
+
+
+@register.simple_tag(takes_context=True)
+def address(context: template.Context, name: str, value: object) -> str:
+    """The query of this page with one thing changed."""
+    return addresses.address(context["request"], **{name: value})
 
 
 @register.simple_tag

@@ -3,7 +3,7 @@
 import pytest
 from django.template.loader import render_to_string
 
-from workflows_app.diff import MOST_LINES, Row, side_by_side
+from workflows_app.diff import LONGEST_LINE, MOST_LINES, Row, side_by_side
 
 
 def shown(row: Row) -> tuple[str | None, str | None]:
@@ -47,7 +47,44 @@ def test_texts_too_long_are_compared_in_part_and_say_so():
     long = "\n".join(str(i) for i in range(MOST_LINES + 50))
     diff = side_by_side("first\n" + long, long)
     assert diff.is_cut
-    assert len(side_by_side("x" * 1_000_000, "y").rows[0].old.parts[0].text) < 5000
+
+
+def test_a_long_line_is_compared_in_pieces_that_agree_again_after_a_change():
+    sentences = [f"Sentence number {n} says something about the thing it is about." for n in range(500)]
+    changed = [*sentences[:300], "And here is one more that nobody had expected at all.", *sentences[300:]]
+    diff = side_by_side(" ".join(sentences), " ".join(changed))
+    differing = [row for row in diff.rows if not row.is_same and not row.skipped]
+    assert len(differing) <= 2 and not diff.is_cut
+    assert {row.new.number for row in differing if row.new} == {1}  # it is one line all the same
+    assert max(len(row.old.parts[0].text) for row in side_by_side("x" * 100_000, "y").rows) <= LONGEST_LINE
+
+
+def test_its_beginning_fits_and_says_that_there_is_more():
+    diff = side_by_side(
+        "\n".join(f"old <{n}>" for n in range(100)), "\n".join(f"new '{n}'" for n in range(100))
+    )
+    begun = diff.beginning(3_000)
+    assert 0 < len(begun.rows) < 100 and begun.has_more and begun.weight <= 3_000
+    assert not diff.beginning(100_000).has_more
+    assert diff.beginning(10).rows == () and diff.beginning(10).has_more
+
+
+def test_its_parts_leave_nothing_out():
+    diff = side_by_side("\n".join(f"old {n}" for n in range(100)), "\n".join(f"new {n}" for n in range(100)))
+    first = diff.part(0, 3_000)
+    parts = [diff.part(n, 3_000) for n in range(1, first.parts.paginator.num_pages + 1)]
+    assert sum((part.rows for part in parts), ()) == diff.rows
+    assert all(part.weight <= 3_000 for part in parts)
+    assert diff.part(99, 3_000).rows == parts[-1].rows
+    assert [len(diff.part(n, 1).rows) for n in (1, 2)] == [1, 1]  # too heavy alone: still shown
+    assert side_by_side("", "").part(1).rows == ()
+
+
+def test_a_row_weighs_about_what_the_page_writes():
+    old, new = "\n".join(f"<'{n}'> was" for n in range(200)), "\n".join(f"<'{n}'> is" for n in range(200))
+    diff = side_by_side(old, new)
+    html = render_to_string("site/_diff.html", {"diff": diff, "old_title": "v6", "new_title": "v7"})
+    assert 0.8 * len(html.encode()) <= diff.weight <= 1.3 * len(html.encode())
 
 
 def test_the_page_escapes_what_it_compares():

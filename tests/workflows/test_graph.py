@@ -172,6 +172,8 @@ def test_with_many_assertions_the_failed_ones_are_shown():
     shown = [e.get("class") for e in group.find("g")]
     assert len(shown) == 8
     assert shown[:2] == ["mark mark--failed", "mark mark--error"]
+    (group,) = drawn([GraphNode("a", "dispatch", dots=("passed",) * 30)]).findall("g")
+    assert len(group.find("g")) == 5  # its longer name takes room
 
 
 def test_edges_carry_their_kind_and_label():

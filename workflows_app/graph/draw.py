@@ -14,7 +14,7 @@ KINDS = frozenset({"llm", "code", "gate", "loop", "workflow", "dispatch"})
 MARGIN = 12
 MOST_DOTS = 8
 FITS = 1600  # pixels that a wide screen may shrink to its width and still show legible; wider ones scroll
-LABEL_SPACE = 17  # characters that fit beside the icons
+LABEL_SPACE = 16.5  # digits that fit between the icons
 
 
 def graph_svg(picture: Layout, *, title: str = "Workflow graph", sprite: str | None = None) -> SafeString:
@@ -40,20 +40,26 @@ def graph_svg(picture: Layout, *, title: str = "Workflow graph", sprite: str | N
     )
 
 
-def shorten(words: str, space: int) -> str:
-    """The text cut to the space, wide letters counting more."""
-    room = float(space)
+def shorten(words: str, space: float) -> str:
+    """The text cut to the space, which is told in digits: other letters are narrower or wider."""
+    if sum(map(_width, words)) <= space:
+        return words
+    room = space - 1.5  # of the dots
     for index, letter in enumerate(words):
         room -= _width(letter)
         if room < 0:
-            return words[: max(index - 1, 1)].rstrip() + "…"
+            return words[: max(index, 1)].rstrip() + "…"
     return words
 
 
 def _width(letter: str) -> float:
     if unicodedata.east_asian_width(letter) in "WF":
         return 2
-    return 1.35 if letter.isupper() or letter in "mw" else 1
+    if letter in "mwMW":
+        return 1.7
+    if letter in "fijlrt-_. ":
+        return 0.75
+    return 1.3 if letter.isupper() else 1 if letter.isdigit() else 1.1
 
 
 def _link(node: GraphNode, css: str, *children: object) -> SafeString:
@@ -105,19 +111,20 @@ def _node(box: PlacedNode, sprite: str) -> SafeString:
 def _results(node: GraphNode, right: float, y: float) -> list[SafeString]:
     """The marks and the score, or the room for them while a run may bring some."""
     parts = []
+    most = min(MOST_DOTS, 13 - len(node.kind))  # they stand beside its name
     if node.status or node.dots:
-        parts.append(element("g", *_dots(node.dots, right - 52, y + 40), class_="graph__dots"))
+        parts.append(element("g", *_dots(node.dots, most, right - 52, y + 40), class_="graph__dots"))
     if node.status or node.score is not None:
         score = "" if node.score is None else formats.score(node.score)
         parts.append(element("text", score, x=right - 10, y=y + 44, class_="graph__score"))
     return parts
 
 
-def _dots(dots: Sequence[str], right: float, y: float) -> list[SafeString]:
+def _dots(dots: Sequence[str], most: int, right: float, y: float) -> list[SafeString]:
     """One mark per assertion, right to left; when they are too many the bad ones are kept."""
     shown = list(dots)
-    if len(shown) > MOST_DOTS:
-        shown = sorted(shown, key=lambda word: word == "passed")[:MOST_DOTS]
+    if len(shown) > most:
+        shown = sorted(shown, key=lambda word: word == "passed")[:most]
     step = 9
     left = right - step * len(shown)
     return [_dot(word, left + step * index + 4, y) for index, word in enumerate(shown)]
