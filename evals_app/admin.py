@@ -14,7 +14,7 @@ from django.shortcuts import redirect
 from evals_app import actions, services
 from evals_app.models import BlockStatistics, Observation, PinnedBaseline, Regression
 from workflows_app import formats
-from workflows_app.admin.facts import FactAdmin, ModelAdmin, may, pretty, who
+from workflows_app.admin.facts import MOST_SEARCHED, FactAdmin, ModelAdmin, may, pretty, who
 from workflows_app.models import Workflow
 from workflows_app.services import Refused, audit
 
@@ -164,6 +164,10 @@ class PinForm(ModelForm):
             self.add_error("run" if run else "version", problem)
         return data
 
+    def _get_validation_exclusions(self) -> set[str]:
+        # `clean` says in words what the table's constraint would say by its name.
+        return {*super()._get_validation_exclusions(), "run", "version"}  # type: ignore[misc]  # Django's own hook
+
 
 @admin.register(PinnedBaseline)
 class PinnedBaselineAdmin(ModelAdmin):
@@ -221,6 +225,10 @@ class ObservationAdmin(BlockFacts):
         "at",
     )
     list_filter = ("passed",)
+    without_index = list_filter
+    search_help_text = (
+        f"{BlockFacts.search_help_text} Looks at the newest {MOST_SEARCHED:,}, as the filter does."
+    )
     only_on_its_page = ("assertions", "named_scores")
     ordering = ("-id",)
     fields = (
@@ -231,6 +239,12 @@ class ObservationAdmin(BlockFacts):
 
     shown_assertions = pretty("assertions")
     shown_scores = pretty("named_scores")
+
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
+    ) -> tuple[QuerySet[Any], bool]:
+        rows = queryset.filter(self.newest()) if search_term else queryset
+        return super().get_search_results(request, rows, search_term)
 
     @admin.display(description="block")
     def block(self, row: Observation) -> str:

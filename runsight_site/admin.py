@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import types
 from collections.abc import Callable
 from functools import wraps
-from typing import Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 from urllib.parse import urlencode
 
+from django import forms
 from django.contrib import admin
 from django.contrib.admin.exceptions import DisallowedModelAdminToField
 from django.contrib.admin.options import TO_FIELD_VAR
+from django.contrib.admin.views.main import SEARCH_VAR, ChangeList
 from django.contrib.auth.decorators import login_not_required
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
@@ -20,9 +23,57 @@ from django.utils.decorators import method_decorator
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.cache import never_cache
 
+if TYPE_CHECKING:
+    ModelAdmin = admin.ModelAdmin[Any]
+else:
+    ModelAdmin = admin.ModelAdmin
+
 View = TypeVar("View", bound=Callable[..., HttpResponseBase])
 
 ORDER = ("workflows_app", "evals_app", "auth")
+
+
+class LightChangeList(ChangeList):
+    """A list that says which of its rows it shows."""
+
+    def get_results(self, request: HttpRequest) -> None:
+        super().get_results(request)
+        self.show_admin_actions = bool(self.result_count)
+
+    @property
+    def shown_rows(self) -> str:
+        """Such as "51 to 100 of 212"."""
+        if not self.multi_page:
+            return f"{self.result_count:,} in all"
+        first = (self.page_num - 1) * self.list_per_page + 1
+        last = min(first + self.list_per_page - 1, self.result_count)
+        is_cut = getattr(self.paginator, "is_cut", False)
+        rest = f"the first {self.result_count:,}; search for others" if is_cut else f"{self.result_count:,}"
+        return f"{first:,} to {last:,} of {rest}"
+
+    @property
+    def without_search(self) -> str:
+        """The same list with its filters only."""
+        return self.get_query_string(remove=[SEARCH_VAR])
+
+
+class LightAdmin(ModelAdmin):
+    """What every model's admin is here, Django's and others' too: light pages, and no list of all rows at once."""
+
+    list_per_page = 50
+    list_max_show_all = 0
+    show_full_result_count = False
+
+    def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
+        return LightChangeList
+
+    @property
+    def media(self) -> forms.Media:
+        """Without jQuery and the rest that Django brings to every page; a widget still brings what it needs."""
+        if self.prepopulated_fields or any(inline.prepopulated_fields for inline in self.inlines):
+            return super().media
+        related: Any = forms.Script("js/admin_related.js", defer=True)
+        return forms.Media(js=["admin/js/core.js", "admin/js/actions.js", related])
 
 
 class RunsightAdminSite(admin.AdminSite):
@@ -34,6 +85,13 @@ class RunsightAdminSite(admin.AdminSite):
     index_template = "admin/dashboard.html"
     empty_value_display = "–"
     enable_nav_sidebar = True
+
+    def register(self, model_or_iterable: Any, admin_class: Any = None, **options: Any) -> None:
+        """Put `LightAdmin` under every class that is registered, whoever wrote it."""
+        written = admin_class or ModelAdmin
+        bases = (LightAdmin,) if issubclass(LightAdmin, written) else (written, LightAdmin)
+        light = types.new_class(written.__name__, bases)
+        super().register(model_or_iterable, light, **options)
 
     def has_permission(self, request: HttpRequest) -> bool:
         from workflows_app import access

@@ -69,7 +69,7 @@ def context() -> dict[str, Any]:
         ],
         "long_name": LONG_NAME,
         "rtl_name": RIGHT_TO_LEFT,
-        "long_text": "The quick brown fox jumps over the lazy dog.\n" * 40,
+        "long_text": "The quick brown fox jumps over the lazy dog.\n" * 24,
     }
 
 
@@ -146,14 +146,15 @@ def sample_trends(now: dt.datetime) -> list[tuple[str, Any]]:
         charts.VersionMark(70, "v7", "#sg-charts"),
     ]
     worse = charts.RegressionMark(70, "quality_drop since #71", "#sg-charts")
-    many = sample_points(110, now, 70)
+    many = sample_points(100, now, 70)
     costs = [
-        charts.TrendPoint((p.value or 1) / 70, p.verdict, p.label, p.href, p.at, p.version) for p in many
+        charts.TrendPoint((p.value or 1) / 70, p.verdict, p.label, p.href, p.at, p.version) for p in many[80:]
     ]
+    thousands = sample_points(10_000, now, 7000)
     return [
-        ("110 runs", charts.trend_chart(many, baseline=band, versions=marks, regressions=[worse])),
+        ("100 runs", charts.trend_chart(many, baseline=band, versions=marks, regressions=[worse])),
         ("Cost", charts.trend_chart(costs, baseline=charts.BaselineBand(0.0128), metric="cost", height=180)),
-        ("10,000 runs", charts.trend_chart(sample_points(10_000, now, 7000), baseline=band, height=180)),
+        ("10,000 runs", charts.trend_chart(thousands, baseline=band, width=360, height=180)),
         ("One run", charts.trend_chart(many[:1], height=140)),
         ("No run", charts.trend_chart([], height=140)),
     ]

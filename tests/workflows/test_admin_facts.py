@@ -137,6 +137,60 @@ def test_runs_are_found_by_id_number_slug_and_external_id(root: Client) -> None:
     assert found(root, "auditentry", "user-0 test.row") == 1
 
 
+QUESTIONS = [
+    ("workflows_app/run", ["eval_passed__exact=0", "eval_passed__exact=1", "environment__exact=simulation", "status__exact=failed"]),
+    ("workflows_app/run", ["q=flow", "q=nothing", "q=%233", "q=flow-0%233"]),
+    ("workflows_app/runnode", ["status__exact=failed", "eval_passed__exact=0", "q=shout", "q=nothing", "q=flow-0%231"]),
+    ("workflows_app/runevent", ["event__exact=run_failed", "q=run_started", "q=nothing", "q=flow-0", "q=run_started+%231"]),
+    ("evals_app/observation", ["passed__exact=0", "q=shout", "q=nothing", "q=flow-0"]),
+]  # fmt: skip
+
+
+@pytest.mark.skipif(connection.vendor != "sqlite", reason="PostgreSQL reads a small table as a whole")
+@pytest.mark.parametrize(("path", "question"), [(path, one) for path, many in QUESTIONS for one in many])
+def test_a_filter_or_a_search_never_reads_a_whole_table(
+    root: Client, monkeypatch: pytest.MonkeyPatch, path: str, question: str
+) -> None:
+    monkeypatch.setattr("workflows_app.admin.runs.MOST_PAGED", 1)
+    for number in range(3):
+        add_rows(str(number))
+    table = path.replace("/", "_")
+    with CaptureQueriesContext(connection) as seen:
+        assert root.get(f"/admin/{path}/?{question}").status_code == 200
+    asked = [
+        query["sql"] for query in seen if f'FROM "{table}"' in query["sql"] and " WHERE " in query["sql"]
+    ]
+    assert asked
+    for sql in asked:
+        with connection.cursor() as cursor:
+            cursor.execute(f"EXPLAIN QUERY PLAN {sql}")
+            plan = [row[-1] for row in cursor.fetchall()]
+        assert not any(step.startswith(f"SCAN {table}") for step in plan), (sql, plan)
+
+
+def test_filters_and_names_look_at_the_newest_rows_and_a_run_is_found_whatever_its_age(
+    root: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old = add_rows("0")
+    for number in range(1, 4):
+        add_rows(str(number))
+    monkeypatch.setattr(facts, "MOST_SEARCHED", 2)
+    for path, term, count in [
+        ("runnode", "shout", 2),
+        ("runnode", str(old.pk), 1),
+        ("runnode", "shout flow-0#1", 1),
+        ("runnode", "nothing flow-0#1", 0),
+        ("runnode", "flow-0", 1),
+        ("runevent", "run_started", 2),
+        ("runevent", "run_started flow-0", 1),
+    ]:
+        assert found(root, path, term) == count, (path, term)
+    pending = root.get("/admin/workflows_app/runnode/?status__exact=pending").context["cl"]
+    assert pending.result_count == 2
+    assert root.get("/admin/evals_app/observation/?q=flow-0").context["cl"].result_count == 0
+    assert root.get("/admin/evals_app/observation/?q=flow-3").context["cl"].result_count == 1
+
+
 def test_no_page_offers_every_row_in_a_drop_down(root: Client) -> None:
     for number in range(3):
         add_rows(str(number))

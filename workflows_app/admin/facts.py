@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from django.contrib import admin
+from django.contrib.admin.views.main import SEARCH_VAR
 from django.core.paginator import Paginator
 from django.db.models import Model, Q, QuerySet
 from django.http import HttpRequest
@@ -16,6 +17,7 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from workflows_app import access, services
+from workflows_app.models import Run, Workflow
 
 if TYPE_CHECKING:
     ModelAdmin = admin.ModelAdmin[Any]
@@ -25,6 +27,9 @@ else:
     Pages = Paginator
 
 MOST_PAGED = 2000
+MOST_CHARACTERS = 8_000  # of one field; a page shows several
+MOST_SEARCHED = 10_000  # newest rows that are read where no index leads to what is wanted
+MOST_WORKFLOWS = 50
 
 
 class BoundedPaginator(Pages):
@@ -35,6 +40,11 @@ class BoundedPaginator(Pages):
         rows: Any = self.object_list
         return int(rows.order_by().values("pk")[:MOST_PAGED].count())
 
+    @property
+    def is_cut(self) -> bool:
+        """Whether there may be more."""
+        return self.count >= MOST_PAGED
+
 
 class FactAdmin(ModelAdmin):
     """Rows that happened: seen and searched, never added, changed or deleted here."""
@@ -42,10 +52,9 @@ class FactAdmin(ModelAdmin):
     paginator = BoundedPaginator
     show_full_result_count = False
     show_facets = admin.ShowFacets.NEVER
-    list_per_page = 50
-    list_max_show_all = 0
     sortable_by: ClassVar[tuple[str, ...]] = ()  # other orders than the written one have no index
     only_on_its_page: ClassVar[tuple[str, ...]] = ()  # what a list does not read
+    without_index: ClassVar[tuple[str, ...]] = ()  # filters that look at the newest rows only
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return False
@@ -58,7 +67,17 @@ class FactAdmin(ModelAdmin):
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         rows = super().get_queryset(request).select_related(*(self.list_select_related or ()))  # type: ignore[misc]  # always names here
-        return rows.defer(*self.only_on_its_page) if _is_list(request) else rows
+        if not _is_list(request):
+            return rows
+        is_filtered = any(name.partition("__")[0] in self.without_index for name in request.GET)
+        if is_filtered and not request.GET.get(SEARCH_VAR):  # a search has its own bounds
+            rows = rows.filter(self.newest())
+        return rows.defer(*self.only_on_its_page)
+
+    def newest(self) -> Q:
+        """The rows that are looked at one by one: what is rare in a million would cost reading all of them."""
+        last = self.model._default_manager.order_by("-pk").values_list("pk", flat=True).first()
+        return Q(pk__gt=(last or 0) - MOST_SEARCHED)
 
 
 def _is_list(request: HttpRequest) -> bool:
@@ -66,22 +85,32 @@ def _is_list(request: HttpRequest) -> bool:
     return match is not None and (match.url_name or "").endswith("_changelist")
 
 
-def search_runs(term: str, prefix: str = "") -> Q:
-    """Runs by what people type: an id, `#42`, a workflow's slug, an external id; each word narrows."""
-    found = Q()
-    for word in term.split():
-        found &= _run_word(word, prefix)
-    return found
+class IndexedBoolean(admin.BooleanFieldListFilter):
+    """Yes or no as a list of one: for `NOT eval_passed` SQLite uses no index."""
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any] | None:
+        if self.lookup_val not in ("0", "1"):
+            return super().queryset(request, queryset)
+        return queryset.filter(**{f"{self.field_path}__in": [self.lookup_val == "1"]})
 
 
-def _run_word(word: str, prefix: str) -> Q:
+def runs_named(word: str, most: int = MOST_PAGED) -> Q:
+    """Runs by what people type: an id, `#42`, an external id, or the newest of workflows by their slugs.
+
+    Each through an index, whatever is stored: numbers and external ids are indexed per workflow.
+    """
     if identity := as_uuid(word):
-        return Q(**{f"{prefix}id": identity})
+        return Q(pk=identity)
     slug, mark, number = word.rpartition("#")
     if mark and number.isdecimal() and len(number) < 10:
-        numbered = Q(**{f"{prefix}number": int(number)})
-        return numbered & Q(**{f"{prefix}workflow__slug": slug}) if slug else numbered
-    return Q(**{f"{prefix}workflow__slug__icontains": word}) | Q(**{f"{prefix}external_id": word})
+        workflows = Workflow.objects.filter(slug=slug) if slug else Workflow.objects.all()
+        return Q(number=int(number), workflow__in=workflows.values("pk"))
+    foreign = Run.objects.filter(external_id=word, workflow__in=Workflow.objects.values("pk"))
+    found = Q(pk__in=list(foreign.values_list("pk", flat=True)[:most]))
+    workflows = Workflow.objects.filter(slug__icontains=word)[:MOST_WORKFLOWS]
+    for workflow in workflows:
+        found |= Q(workflow=workflow, number__gt=workflow.last_run_number - most // len(workflows))
+    return found
 
 
 def as_uuid(word: str) -> uuid.UUID | None:
@@ -90,6 +119,18 @@ def as_uuid(word: str) -> uuid.UUID | None:
         return uuid.UUID(word)
     except ValueError:
         return None
+
+
+def shown_text(text: str) -> SafeString:
+    """A text for reading, or the beginning of a long one."""
+    cut = ""
+    if len(text) > MOST_CHARACTERS:
+        cut = f"The first {MOST_CHARACTERS:,} of {len(text):,} characters; the API has all of them."
+    return format_html(
+        '<pre class="fact-text" tabindex="0" dir="auto">{}</pre>{}',
+        text[:MOST_CHARACTERS],
+        format_html('<p class="help">{}</p>', cut) if cut else "",
+    )
 
 
 def pretty(
@@ -101,8 +142,9 @@ def pretty(
         value = read(row) if read else getattr(row, field)
         if value in (None, "", {}, []):
             return "–"
-        text = value if isinstance(value, str) else json.dumps(value, indent=2, ensure_ascii=False)
-        return format_html('<pre class="fact-text" tabindex="0">{}</pre>', text)
+        return shown_text(
+            value if isinstance(value, str) else json.dumps(value, indent=2, ensure_ascii=False)
+        )
 
     return admin.display(description=description or field.replace("_", " "))(show)
 

@@ -33,6 +33,7 @@ class PersonAdmin(AuditedAdmin, People):
     search_fields = ("username", "first_name", "last_name", "email")
     show_full_result_count = False
     filter_horizontal = ("groups", "user_permissions")
+    readonly_fields = ("last_login", "date_joined")
 
     @admin.display(description="roles")
     def roles(self, user: User) -> str:
@@ -79,6 +80,11 @@ class RoleAdmin(AuditedAdmin, GroupAdmin):
         return super().has_delete_permission(request, obj)
 
     # A role's permissions are written in the code and set again after every migration.
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        if obj is not None and self.is_role(obj):
+            return False
+        return super().has_change_permission(request, obj)
+
     def get_fields(self, request: HttpRequest, obj: Any = None) -> Any:
         return ROLE_FIELDS if obj is not None and self.is_role(obj) else super().get_fields(request, obj)
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
+from uuid import UUID
 
 from django.contrib import admin
 from django.db.models import Q, QuerySet
@@ -11,10 +12,12 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from workflows_app import credentials, formats
-from workflows_app.admin.facts import FactAdmin, as_uuid, pretty, search_runs
-from workflows_app.models import EventName, Run, RunEvent, RunNode
+from workflows_app.admin.facts import MOST_PAGED, MOST_SEARCHED, FactAdmin, IndexedBoolean, pretty, runs_named
+from workflows_app.models import Run, RunEvent, RunNode
 
 _SEARCH_RUN = "A run's id, #42, support-triage#42, or a workflow's slug."
+_AMONG_NEWEST = f"Filters and names look at the newest {MOST_SEARCHED:,}."
+_MOST_RUNS = 200  # whose nodes or events a search shows
 
 
 @admin.register(Run)
@@ -31,12 +34,15 @@ class RunAdmin(FactAdmin):
         "took",
         "created_at",
     )
-    list_filter = ("status", "eval_passed", "source", "environment")
+    list_filter = ("status", ("eval_passed", IndexedBoolean), "source", "environment")
+    without_index = ("environment",)
     list_select_related = ("workflow", "version", "started_by")
     only_on_its_page = ("inputs", "outputs", "resolved", "error", "version__yaml")
     ordering = ("-created_at", "-id")
     search_fields = ("id",)
-    search_help_text = f"{_SEARCH_RUN} Or an external id."
+    search_help_text = (
+        f"{_SEARCH_RUN} Or an external id. The environment is looked for in the newest {MOST_PAGED:,}."
+    )
     fields = (
         "page", "workflow", "version", "number", "status", "source", "environment", "started_by", "external_id",
         "parent_run", "rerun_of", "created_at", "started_at", "finished_at", "took", "cost", "score", "eval_passed",
@@ -75,11 +81,43 @@ class RunAdmin(FactAdmin):
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
     ) -> tuple[QuerySet[Any], bool]:
-        return queryset.filter(search_runs(search_term)), False
+        for word in search_term.split():
+            queryset = queryset.filter(runs_named(word))
+        return queryset, False
+
+    def newest(self) -> Q:
+        times = Run.objects.order_by("-created_at").values_list("created_at", flat=True)
+        edge = times[MOST_PAGED : MOST_PAGED + 1].first()
+        return Q(created_at__gt=edge) if edge else Q()
+
+
+class PartOfRun(FactAdmin):
+    """Many rows of each run: found by the run, or by their name among the newest."""
+
+    named_by: ClassVar[str]
+
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
+    ) -> tuple[QuerySet[Any], bool]:
+        if not search_term:
+            return queryset, False
+        newest, names, runs = self.newest(), Q(), Q()
+        for word in search_term.split():
+            named = Q(**{self.named_by: word})
+            if self.model._default_manager.filter(newest, named).exists():
+                names &= named
+            else:
+                runs &= Q(run__in=_run_ids(word))
+        return queryset.filter(names & (runs or newest)), False
+
+
+def _run_ids(word: str) -> list[UUID]:
+    runs = Run.objects.filter(runs_named(word, _MOST_RUNS))
+    return list(runs.values_list("pk", flat=True)[:_MOST_RUNS])
 
 
 @admin.register(RunNode)
-class RunNodeAdmin(FactAdmin):
+class RunNodeAdmin(PartOfRun):
     """Executions of blocks, newest first."""
 
     list_display = (
@@ -94,6 +132,8 @@ class RunNodeAdmin(FactAdmin):
         "finished_at",
     )
     list_filter = ("status", "eval_passed")
+    without_index = list_filter
+    named_by = "node_id"
     list_select_related = ("run__workflow",)
     only_on_its_page = (
         "output", "prompt", "error", "details", "eval_results", "delta", "tokens", "run__inputs", "run__outputs",
@@ -101,7 +141,7 @@ class RunNodeAdmin(FactAdmin):
     )  # fmt: skip
     ordering = ("-id",)
     search_fields = ("node_id",)
-    search_help_text = f"A block's id, or its run: {_SEARCH_RUN}"
+    search_help_text = f"A block's id, or its run: {_SEARCH_RUN} {_AMONG_NEWEST}"
     fields = (
         "run", "node_id", "block_type", "iteration", "attempt", "status", "started_at", "finished_at", "took", "cost",
         "shown_tokens", "soul_id", "soul_version", "exit_handle", "child_run", "score", "eval_passed", "evaluated_at",
@@ -133,38 +173,21 @@ class RunNodeAdmin(FactAdmin):
     def took(self, node: RunNode) -> str:
         return formats.duration(node.latency_ms)
 
-    def get_search_results(
-        self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
-    ) -> tuple[QuerySet[Any], bool]:
-        for word in search_term.split():
-            queryset = queryset.filter(Q(node_id=word) | search_runs(word, "run__"))
-        return queryset, False
-
 
 @admin.register(RunEvent)
-class RunEventAdmin(FactAdmin):
+class RunEventAdmin(PartOfRun):
     """The histories of runs, newest first."""
 
     list_display = ("event", "run", "seq", "at")
     list_filter = ("event",)
+    without_index = list_filter
+    named_by = "event"
     list_select_related = ("run__workflow",)
     only_on_its_page = ("data", "run__inputs", "run__outputs", "run__resolved", "run__error")
     ordering = ("-id",)
     search_fields = ("event",)
-    search_help_text = f"An event's name, or its run: {_SEARCH_RUN}"
+    search_help_text = f"An event's name, or its run: {_SEARCH_RUN} {_AMONG_NEWEST}"
     fields = ("run", "seq", "event", "at", "shown_data")
     readonly_fields = fields
 
     shown_data = pretty("data")
-
-    def get_search_results(
-        self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
-    ) -> tuple[QuerySet[Any], bool]:
-        for word in search_term.split():
-            if word in EventName.values:
-                queryset = queryset.filter(event=word)
-            elif identity := as_uuid(word):
-                queryset = queryset.filter(run_id=identity)
-            else:
-                queryset = queryset.filter(search_runs(word, "run__"))
-        return queryset, False

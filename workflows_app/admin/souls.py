@@ -17,6 +17,7 @@ from workflows_app.models import Soul, SoulVersion
 from workflows_app.soul_usage import uses_of
 
 MOST_VERSIONS = 50
+MOST_COMPARED = 30_000  # characters, of all versions that are shown together
 
 
 @admin.register(Soul)
@@ -62,25 +63,31 @@ class SoulAdmin(ModelAdmin):
         self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
     ) -> HttpResponse:
         soul = self.get_object(request, object_id)
-        versions = _versions(soul) if soul is not None else []
+        versions = _versions(soul, request.GET.get("version", "")) if soul is not None else []
         return super().change_view(
             request, object_id, form_url, {**(extra_context or {}), "versions": versions}
         )
 
 
-def _versions(soul: Soul) -> list[dict[str, Any]]:
-    """Newest first, each with what changed since the one before."""
+def _versions(soul: Soul, asked: str) -> list[dict[str, Any]]:
+    """Newest first, each with what changed since the one before; of very long ones only those that are asked for."""
     rows = list(soul.versions.select_related("author")[: MOST_VERSIONS + 1])
-    told = [
-        {
-            "row": row,
-            "is_current": row.version == soul.version,
-            "before": before,
-            "diff": side_by_side(_text(before), _text(row)) if before else None,
-        }
-        for row, before in zip_longest(rows, rows[1:])
-    ]
-    return told[:MOST_VERSIONS]
+    told: list[dict[str, Any]] = []
+    room = MOST_COMPARED
+    for row, before in zip_longest(rows[:MOST_VERSIONS], rows[1:]):
+        one, other = _text(before) if before else "", _text(row)
+        room -= len(one) + len(other)
+        is_shown = room >= 0 or row.version == asked
+        told.append(
+            {
+                "row": row,
+                "is_current": row.version == soul.version,
+                "is_open": row.version == asked,
+                "before": before,
+                "diff": side_by_side(one, other) if before and is_shown else None,
+            }
+        )
+    return told
 
 
 def _text(version: SoulVersion) -> str:

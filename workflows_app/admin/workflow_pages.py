@@ -24,7 +24,7 @@ from workflows_app.graph import definition_graph, graph_svg, layout
 from workflows_app.models import Workflow, WorkflowVersion
 
 START_RUN = "workflows_app.start_run"
-MOST_VERSIONS = 200
+MOST_VERSIONS = 50
 
 
 class WorkflowPages(ModelAdmin):
@@ -64,6 +64,7 @@ class WorkflowPages(ModelAdmin):
         shown = list(rows[: MOST_VERSIONS + 1])
         context = {
             "title": f"Versions of {workflow.slug}",
+            "crumb": "Versions",
             "versions": shown[:MOST_VERSIONS],
             "is_cut": len(shown) > MOST_VERSIONS,
         }
@@ -83,6 +84,7 @@ class WorkflowPages(ModelAdmin):
             other = workflow.versions.filter(number__lt=number).first()
         context = {
             "title": f"{workflow.slug}: version {number}",
+            "crumb": f"Version {number}",
             "version": chosen,
             "other": other,
             "diff": side_by_side(other.yaml, chosen.yaml) if other else None,

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+from django import forms
 from django.contrib import admin, messages
 from django.db import IntegrityError
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
+from django.utils.text import Truncator
 
 from workflows_app import services
 from workflows_app.admin.document_form import WorkflowForm, copied_text
@@ -23,10 +25,9 @@ class WorkflowAdmin(WorkflowPages):
     """Where people write workflows."""
 
     form = WorkflowForm
-    list_display = ("slug", "name", "enabled", "version_number", "author", "last_change", "runs")
+    list_display = ("slug", "short_name", "enabled", "version_number", "author", "last_change", "runs")
     list_filter = ("enabled", "is_demo")
     search_fields = ("slug", "name")
-    list_per_page = 50
     show_full_result_count = False
     actions = ("enable", "disable", "export")
     change_form_template = "admin/workflows_app/workflow/change_form.html"
@@ -51,6 +52,8 @@ class WorkflowAdmin(WorkflowPages):
         return self.has_change_permission(request, obj) if obj else self.has_add_permission(request)
 
     def get_form(self, request: HttpRequest, obj: Any = None, change: bool = False, **kwargs: Any) -> Any:
+        if not self._is_editable(request, obj):
+            kwargs["form"] = forms.ModelForm  # nothing is edited, so no editor is loaded
         form: Any = super().get_form(request, obj, change, **kwargs)
         form.user = request.user
         return form
@@ -126,6 +129,10 @@ class WorkflowAdmin(WorkflowPages):
     def text(self, workflow: Workflow) -> SafeString:
         text = workflow.current_version.yaml if workflow.current_version else ""
         return format_html('<pre class="fact-text" tabindex="0">{}</pre>', text)
+
+    @admin.display(description="name", ordering="name")
+    def short_name(self, workflow: Workflow) -> str:
+        return Truncator(workflow.name).chars(80)
 
     @admin.display(description="version", ordering="current_version__number")
     def version_number(self, workflow: Workflow) -> str:

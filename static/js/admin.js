@@ -1,0 +1,20 @@
+// On a phone a change list is a list, not a table: each cell says which column it is of.
+document.querySelectorAll("#result_list").forEach((table) => {
+  const names = [...table.tHead.rows[0].cells].map((cell) => cell.querySelector(".text")?.textContent.trim());
+  for (const row of table.tBodies[0].rows)
+    [...row.cells].forEach((cell, column) => { if (names[column]) cell.dataset.label = names[column]; });
+});
+
+// The account menu closes as on the other pages.
+document.addEventListener("click", (event) => {
+  for (const menu of document.querySelectorAll(".menu[open]")) if (!menu.contains(event.target)) menu.open = false;
+});
+document.addEventListener("keydown", (event) => {
+  const menu = event.key === "Escape" && document.querySelector(".menu[open]");
+  if (menu) { menu.open = false; menu.querySelector("summary").focus(); }
+});
+
+// At a phone's width the navigation scrolls; where one is should be in sight.
+const here = document.querySelector(".nav [aria-current]");
+const places = here?.closest("ul");
+if (here) places.scrollLeft += here.getBoundingClientRect().right - places.getBoundingClientRect().right + 32;

@@ -1,0 +1,160 @@
+"""The admin in a real browser: pop-ups beside fields, selectors, lists and their actions, all without jQuery."""
+
+import pytest
+from django.contrib.auth.models import Group, User
+from playwright.sync_api import expect
+
+from evals_app.models import PinnedBaseline
+from tests.browser.accessibility import serious_findings
+from tests.evals.histories import add_history
+from tests.factories import make_workflow
+from workflows_app.models import ApiToken, Workflow
+
+pytestmark = pytest.mark.needs("browser")
+
+WEIGHT = """() => performance.getEntriesByType("navigation").concat(performance.getEntriesByType("resource"))
+    .reduce((sum, entry) => sum + entry.decodedBodySize, 0)"""
+
+
+@pytest.fixture
+def root(page, live_site, sign_in):
+    """`root(path)` opens a page of the admin as a superuser."""
+    sign_in(page, User.objects.create_superuser("ada", password="x"))
+
+    def go(path):
+        page.goto(f"{live_site}/admin/{path}")
+        page.wait_for_load_state("load")
+        return page
+
+    return go
+
+
+def test_what_a_field_refers_to_is_chosen_in_a_pop_up(root):
+    workflow = make_workflow()
+    run = add_history(workflow, [1.0])[0]
+    page = root("evals_app/pinnedbaseline/add/")
+    for field, choice in (("workflow", workflow.slug), ("run", f"{workflow.slug} #{run.number}")):
+        with page.expect_popup() as opened:
+            page.click(f"#lookup_id_{field}")
+        chooser = opened.value
+        chooser.fill("#searchbar", workflow.slug)
+        chooser.keyboard.press("Enter")
+        with chooser.expect_event("close"):
+            chooser.get_by_role("link", name=choice, exact=True).click()
+    assert page.input_value("#id_workflow") == str(workflow.pk)
+    assert page.input_value("#id_run") == str(run.pk)
+    page.click("[name=_save]")
+    assert PinnedBaseline.objects.get().run_id == run.pk
+
+
+def test_a_group_is_added_in_a_pop_up_and_moved_between_the_two_lists(root):
+    bob = User.objects.create_user("bob")
+    page = root(f"auth/user/{bob.pk}/change/")
+    assert page.evaluate(WEIGHT) <= 200_000
+    page.locator("#id_groups_from").wait_for()
+    with page.expect_popup() as opened:
+        page.click("#add_id_groups")
+    popup = opened.value
+    popup.fill("#id_name", "night shift")
+    popup.locator("#id_permissions_from").wait_for()
+    with popup.expect_event("close"):
+        popup.click("[name=_save]")
+    chosen = page.locator("#id_groups_to option")
+    assert chosen.all_inner_texts() == ["night shift"]
+    page.locator("#id_groups_input").press_sequentially("oper")
+    expect(page.locator("#id_groups_from option")).to_have_text(["operator"])
+    page.select_option("#id_groups_from", label="operator")
+    page.click("#id_groups_add")
+    assert sorted(chosen.all_inner_texts()) == ["night shift", "operator"]
+    page.click("[name=_save]")
+    assert set(bob.groups.values_list("name", flat=True)) == {"night shift", "operator"}
+
+
+def test_the_links_beside_a_select_follow_what_is_chosen(root):
+    """No form of ours has such a select now; Django's widget makes it for any foreign key."""
+    group = Group.objects.get(name="viewer")
+    page = root("auth/group/add/")
+    page.evaluate(
+        """value => {
+        document.querySelector("form[id]").insertAdjacentHTML("beforeend", `<div class="related-widget-wrapper">
+          <select id="id_g"><option value=""></option><option value="${value}">viewer</option></select>
+          <a class="related-widget-wrapper-link change-related" id="change_id_g" data-popup="yes"
+             data-href-template="/admin/auth/group/__fk__/change/?_to_field=id&amp;_popup=1">change</a></div>`)}""",
+        str(group.pk),
+    )
+    link = page.locator("#change_id_g")
+    page.select_option("#id_g", label="viewer")
+    assert link.get_attribute("href").startswith(f"/admin/auth/group/{group.pk}/change/")
+    with page.expect_popup() as opened:
+        link.click()
+    opened.value.wait_for_load_state()
+    page.evaluate(
+        "([window_, value]) => dismissChangeRelatedObjectPopup({name: 'id_g__1', location: {pathname: '/a/auth/group/1/change/'},"
+        " close() {}}, value, 'readers', value)",
+        [None, str(group.pk)],
+    )
+    assert page.locator("#id_g option:checked").inner_text() == "readers"
+    page.evaluate(
+        "value => dismissDeleteRelatedObjectPopup({name: 'delete_id_g__1', close() {}}, value)", str(group.pk)
+    )
+    assert page.locator("#id_g option").count() == 1
+    assert link.get_attribute("href") is None and link.get_attribute("aria-disabled") == "true"
+
+
+def test_rows_are_selected_and_acted_on(root):
+    for number in range(3):
+        make_workflow(slug=f"flow-{number}")
+    page = root("workflows_app/workflow/")
+    page.check("#action-toggle")
+    assert page.locator(".action-counter").inner_text() == "3 of 3 selected"
+    page.locator("input.action-select").first.uncheck()
+    assert page.locator(".action-counter").inner_text() == "2 of 3 selected"
+    page.select_option("select[name=action]", label="Disable")
+    page.click(".actions button")
+    assert page.locator(".messagelist").inner_text() == "Disabled 2 workflows."
+    assert Workflow.objects.filter(enabled=False).count() == 2
+    page.click("#changelist-filter >> text=No >> nth=0")
+    expect(page.locator("#result_list tbody tr")).to_have_count(2)
+    page.fill("#searchbar", "no such workflow")
+    page.keyboard.press("Enter")
+    expect(page.locator("#result_list tbody tr")).to_have_count(0)
+
+
+def test_a_row_is_deleted_after_a_question_that_can_be_taken_back(root):
+    Group.objects.create(name="gone soon")
+    page = root("auth/group/")
+    page.click("text=gone soon")
+    page.click(".deletelink")
+    page.wait_for_load_state("load")  # its script comes late
+    page.click(".cancel-link")
+    page.wait_for_url("**/change/**")
+    page.click(".deletelink")
+    page.click("input[type=submit]")
+    assert not Group.objects.filter(name="gone soon").exists()
+
+
+def test_a_token_is_made_for_a_user_chosen_in_a_pop_up(root):
+    bob = User.objects.create_user("bob")
+    page = root("workflows_app/apitoken/add/")
+    with page.expect_popup() as opened:
+        page.click("#lookup_id_user")
+    with opened.value.expect_event("close"):
+        opened.value.get_by_role("link", name="bob", exact=True).click()
+    assert page.input_value("#id_user") == str(bob.pk)
+    page.fill("#id_name", "nightly")
+    page.click("[name=_save]")
+    assert page.locator(".made-key").input_value().startswith("rs_")
+    assert ApiToken.objects.get().user == bob
+
+
+@pytest.mark.parametrize(
+    "path", ["", "workflows_app/workflow/", "auth/user/", "auth/user/add/", "workflows_app/provider/add/"]
+)
+def test_a_page_of_the_admin_has_no_serious_finding_by_axe(root, path, page_faults):
+    make_workflow()
+    page = root(path)
+    for scheme in ("light", "dark"):
+        page.emulate_media(color_scheme=scheme)
+        assert page_faults == []
+        assert serious_findings(page) == []
+        page_faults.clear()  # axe itself tries inline styles on forms

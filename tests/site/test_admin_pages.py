@@ -1,0 +1,74 @@
+"""What the admin's lists and forms say, in our words where Django's would be odd."""
+
+import pytest
+from django.contrib.auth.models import Group, User
+from django.test import Client
+
+from tests.workflows.test_admin_facts import add_rows
+from workflows_app.admin import facts
+from workflows_app.models import Run
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def root() -> Client:
+    client = Client()
+    client.force_login(
+        User.objects.create_superuser("root"), backend="django.contrib.auth.backends.ModelBackend"
+    )
+    return client
+
+
+def html(client: Client, path: str) -> str:
+    response = client.get(f"/admin/{path}")
+    assert response.status_code == 200
+    return response.content.decode()
+
+
+def test_a_list_is_called_what_it_lists_and_says_how_many_there_are(root: Client) -> None:
+    add_rows("0")
+    page = html(root, "workflows_app/auditentry/")
+    assert "<h1>Audit log</h1>" in page and "Select audit" not in page
+    assert f"{page.count('field-action')} in all" in page and "entries" not in page
+
+
+def test_a_list_says_which_rows_a_page_shows_and_where_it_stops_counting(
+    root: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = add_rows("0")
+    Run.objects.bulk_create(
+        Run(workflow=run.workflow, version=run.version, number=number, inputs={}) for number in range(2, 121)
+    )
+    assert "1 to 50 of 120<" in html(root, "workflows_app/run/")
+    assert "101 to 120 of 120<" in html(root, "workflows_app/run/?p=3")
+    monkeypatch.setattr(facts, "MOST_PAGED", 60)
+    assert "51 to 60 of the first 60; search for others" in html(root, "workflows_app/run/?p=2")
+
+
+def test_an_empty_list_says_so_and_leads_back(root: Client) -> None:
+    assert "Nothing here yet." in html(root, "workflows_app/run/")
+    add_rows("0")
+    page = html(root, "workflows_app/run/?q=no+such+run&status__exact=pending")
+    assert "Nothing here matches “<bdi>no such run</bdi>”" in page
+    assert 'class="reset" href="?status__exact=pending"' in page  # the filter stays
+    assert '<select name="action"' not in html(root, "workflows_app/workflow/?q=no+such+workflow")
+
+
+def test_a_page_tells_where_it_is(root: Client) -> None:
+    run = add_rows("0")
+    page = html(root, f"workflows_app/run/{run.pk}/history/")
+    assert '<li><a href="/admin/workflows_app/run/">Runs</a></li>' in page
+    assert f'<a href="/admin/workflows_app/run/{run.pk}/change/"><bdi>flow-0 #1</bdi></a>' in page
+    assert '<a href="/admin/" aria-current="page">Admin</a>' in page
+
+
+def test_a_role_cannot_be_saved_for_nothing_of_it_can_be_changed(root: Client) -> None:
+    role, own = Group.objects.get(name="viewer"), Group.objects.create(name="of our own")
+    assert 'name="_save"' not in html(root, f"auth/group/{role.pk}/change/")
+    assert 'name="_save"' in html(root, f"auth/group/{own.pk}/change/")
+
+
+def test_a_pin_without_run_or_version_is_refused_in_words(root: Client) -> None:
+    page = root.post("/admin/evals_app/pinnedbaseline/add/", {}).content.decode()
+    assert "Choose either a run or a version." in page and "Constraint" not in page
