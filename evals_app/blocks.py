@@ -18,7 +18,8 @@ from workflows_app.engine.definition import BaseBlockDef
 from workflows_app.models import Workflow
 
 HISTORY = 30  # runs in a small history
-BLOCKS_A_PAGE = 10
+BLOCKS_A_PAGE = 7
+ASSERTIONS_A_PAGE = 8
 LINES_AT_ONCE = 24  # of the blocks that are open when the page comes; others open when scrolled to
 LONGEST_VALUE = 60
 
@@ -69,17 +70,21 @@ class BlockRow:
     usual: Mapping[str, float | None]  # mean by metric
     is_pinned: bool
     asked: int  # how many assertions it has
-    assertions: list[AssertionRow] | None  # None: not read, the block is closed
+    assertions: Page[AssertionRow] | None  # None: not read, the block is closed
     loop: str | None = None
 
     @property
     def waiting(self) -> range:
         """One for each assertion that room is kept for."""
-        return range(min(self.asked, 3))
+        return range(min(self.asked, ASSERTIONS_A_PAGE))
 
 
 def block_page(
-    workflow: Workflow, statistics: Mapping[str, BlockStatistics], number: int = 0, opened: str = ""
+    workflow: Workflow,
+    statistics: Mapping[str, BlockStatistics],
+    number: int = 0,
+    opened: str = "",
+    assertions_page: int = 1,
 ) -> Page[BlockRow]:
     """Some of the current version's blocks, those with the one asked for if no page is; it and the first are open."""
     blocks = _blocks(workflow)
@@ -90,10 +95,23 @@ def block_page(
     is_open = {opened} if page.has_other_pages() else {opened, *_open_at_once(blocks)}
     latest = _latest(workflow, statistics, is_open)
     page.object_list = [
-        _row(block, loop, statistics.get(block.id), latest.get(block.id, []) if block.id in is_open else None)
+        _row(
+            block,
+            loop,
+            statistics.get(block.id),
+            latest.get(block.id, []) if block.id in is_open else None,
+            assertions_page if block.id == opened else 1,
+        )
         for block, loop in page.object_list
     ]
     return page
+
+
+def to_pick(names: Sequence[str], chosen: str, most: int) -> Sequence[str]:
+    """What a picker offers: all, or those around the chosen one; every other block leads there from its card."""
+    place = names.index(chosen) if chosen in names else 0
+    start = max(0, min(place - most // 2, len(names) - most))
+    return names[start : start + most]
 
 
 def _open_at_once(blocks: Sequence[tuple[BaseBlockDef, str | None]]) -> Iterator[str]:
@@ -138,10 +156,20 @@ def _latest(
 
 
 def _row(
-    block: BaseBlockDef, loop: str | None, row: BlockStatistics | None, latest: list[Observation] | None
+    block: BaseBlockDef,
+    loop: str | None,
+    row: BlockStatistics | None,
+    latest: list[Observation] | None,
+    assertions_page: int = 1,
 ) -> BlockRow:
     slices = (row.slices if row else {}).get("assertion", {})
-    configs = block.assertions or ()
+    configs: Sequence[Any] = block.assertions or ()
+    assertions: Page[Any] | None = None
+    if latest is not None:
+        if len(configs) > ASSERTIONS_A_PAGE:  # of many, those first that pass least
+            configs = sorted(configs, key=lambda config: _pass_rate(slices.get(assertion_key(config), {})))
+        assertions = Paginator(configs, ASSERTIONS_A_PAGE).get_page(assertions_page)
+        assertions.object_list = [_assertion(config, slices, latest) for config in assertions.object_list]
     return BlockRow(
         id=block.id,
         kind=block.type,
@@ -150,7 +178,7 @@ def _row(
         usual=_usual(row),
         is_pinned=bool(row and row.pinned),
         asked=len(configs),
-        assertions=None if latest is None else [_assertion(config, slices, latest) for config in configs],
+        assertions=assertions,
         loop=loop,
     )
 
@@ -182,6 +210,11 @@ def _named(verdicts: Sequence[str]) -> str:
     names = [name.removeprefix("assertion:").partition("#")[0] for name in verdicts if name != "overall"]
     shown = list(dict.fromkeys(names))
     return ", ".join(shown[:3]) + (", …" if len(shown) > 3 else "")
+
+
+def _pass_rate(totals: Mapping[str, Any]) -> float:
+    """For sorting: what was never graded comes last."""
+    return totals["passed"] / totals["graded"] if totals.get("graded") else 2.0
 
 
 def _assertion(config: Any, slices: Mapping[str, Any], latest: list[Observation]) -> AssertionRow:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -13,6 +14,8 @@ from django.utils.text import Truncator
 from evals_app.outputs import indented
 from evals_app.plans import keys_for
 from evals_app.run_blocks import blocks_in_order
+from workflows_app import formats
+from workflows_app.credentials import shown_inputs
 from workflows_app.diff import Diff, side_by_side
 from workflows_app.models import Run, RunNode
 
@@ -64,6 +67,7 @@ class ComparedBlock:
         self.new = new
         self.old_run = old_run
         self.new_run = new_run
+        self.diff: Diff | None = None  # as much of it as the page shows
 
     @property
     def kind(self) -> str:
@@ -106,7 +110,7 @@ class ComparedBlock:
         return max(_length(self.old), _length(self.new)) > MOST_CHARACTERS
 
     @cached_property
-    def diff(self) -> Diff:
+    def whole_diff(self) -> Diff:
         return side_by_side(indented(_output(self.old)), indented(_output(self.new)))
 
     @cached_property
@@ -167,6 +171,17 @@ class Comparison:
     def changed(self) -> list[ComparedBlock]:
         return [block for block in self.blocks if block.is_changed]
 
+    def block(self, block_id: str) -> ComparedBlock | None:
+        return next((block for block in self.blocks if block.block_id == block_id), None)
+
+    @cached_property
+    def yaml_diff(self) -> Diff:
+        return side_by_side(self.old.version.yaml, self.new.version.yaml)
+
+    @cached_property
+    def inputs_diff(self) -> Diff:
+        return side_by_side(_laid_out(self.old), _laid_out(self.new))
+
     @property
     def figures(self) -> list[Figure]:
         return _figures(_run_numbers(self.old), _run_numbers(self.new))
@@ -194,11 +209,11 @@ class Comparison:
             now, before = WORDS[self.new.verdict], WORDS[self.old.verdict]
             return f"{new} {now} and {old} {before}, though no assertion that both have tells them apart."
         if self.tone == "same":
-            return (
-                f"{new} and {old} have the same verdicts."
-                if self.changed
-                else f"{new} repeats {old} exactly."
-            )
+            if self.changed:
+                return f"{new} and {old} have the same verdicts."
+            if self.is_same_workflow:
+                return f"{new} repeats {old} exactly."
+            return f"{new} and {old} have the same outputs and verdicts."
         words = {
             WORSE: "is worse than",
             BETTER: "is better than",
@@ -222,8 +237,11 @@ class Comparison:
                     f"{_count(count, 'assertion')} {words} {verb} ({', '.join(blocks[:4])}{', …' if len(blocks) > 4 else ''})"
                 )
         differing = sum(block.is_output_changed for block in self.blocks)
+        outputs = _count(len(self.blocks), "output")
         parts.append(
-            f"{differing} of {_count(len(self.blocks), 'output')} differ{'s' if differing == 1 else ''}"
+            f"{differing} of {outputs} differ{'s' if differing == 1 else ''}"
+            if differing
+            else "no output differs"
         )
         if self.is_same_workflow and self.new.version_id != self.old.version_id:
             parts.append(f"version {self.old.version.number} became {self.new.version.number}")
@@ -231,6 +249,17 @@ class Comparison:
             parts.append("the inputs were not the same")
         text = "; ".join(parts)
         return text[:1].upper() + text[1:] + "."
+
+
+def show_beginnings(blocks: Sequence[ComparedBlock], most_bytes: int) -> None:
+    """Let blocks show as much of what differs as fits on one page; what one does not need, the next may use."""
+    for place, block in enumerate(blocks):
+        block.diff = block.whole_diff.beginning(most_bytes // (len(blocks) - place))
+        most_bytes -= block.diff.weight
+
+
+def _laid_out(run: Run) -> str:
+    return json.dumps(shown_inputs(run), indent=2, ensure_ascii=False, sort_keys=True)
 
 
 def _count(number: int, noun: str) -> str:
@@ -300,7 +329,9 @@ def _figures(old: Numbers, new: Numbers) -> list[Figure]:
             continue
         change, change_metric = None, metric if metric == "score" else f"{metric}_pct"
         if before is not None and after is not None:
-            if metric == "score":
+            if formats.reads_alike(before, after, metric):
+                change = 0.0  # what nobody sees is no change
+            elif metric == "score":
                 change = after - before
             elif before:
                 change = (after / before - 1) * 100

@@ -6,17 +6,21 @@ from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
-from evals_app.models import Regression
+from django.utils.text import Truncator
+
+from evals_app.models import Regression, RegressionState
 from evals_app.ranges import UnknownRange, length_of
-from evals_app.regressions import regression_summary, sentence
+from evals_app.regressions import LONGEST_NAME, regression_summary, sentence
 from workflows_app import clock, totals
-from workflows_app.models import Run, RunStatus
+from workflows_app.models import Run, RunQuerySet, RunStatus
 from workflows_app.summaries import iso
 
 # How many bars a sparkline has.
 BUCKETS = {"24h": 24, "7d": 28, "30d": 30, "90d": 30}
 MOST_ATTENTION = 50
+LONGEST_REASON = 300
 RECENT_FAILURES = timedelta(hours=24)
+FAILURES_SHARE = 4  # one place in so many is theirs, whatever else there is
 
 
 def dashboard(range: str = "24h") -> dict[str, Any]:
@@ -74,16 +78,31 @@ _FIGURES: dict[str, Any] = {
 
 
 def attention(limit: int = MOST_ATTENTION) -> list[dict[str, Any]]:
-    """What a person should look at first: unresolved regressions by evidence, then runs that failed today."""
-    rows = Regression.objects.unresolved().by_evidence().select_related("workflow")[:limit]
-    found = [_regression_item(row) for row in rows]
-    failed = (
-        Run.objects.counted()
-        .filter(status=RunStatus.FAILED, created_at__gte=clock.now() - RECENT_FAILURES)
-        .for_list()
-        .order_by("-created_at")[: limit - len(found)]
+    """What a person should look at first, each with its sentence."""
+    return [
+        _regression_item(one) if isinstance(one, Regression) else _failed_item(one)
+        for one in needing_attention(limit)
+    ]
+
+
+def needing_attention(limit: int) -> list[Regression | Run]:
+    """Open regressions by evidence, runs that failed today, and regressions that somebody looks after already."""
+    worse = list(
+        Regression.objects.unresolved().by_urgency().select_related("workflow", "acknowledged_by")[:limit]
     )
-    return found + [_failed_item(run) for run in failed]
+    failed = list(failed_lately().for_list().order_by("-created_at")[:limit])
+    opened = [row for row in worse if row.state == RegressionState.OPEN]
+    # However many regressions there are, what just failed has a place.
+    opened = opened[: limit - min(len(failed), limit // FAILURES_SHARE)]
+    seen = [row for row in worse if row.state != RegressionState.OPEN]
+    found: list[Regression | Run] = [*opened, *failed, *seen]
+    return found[:limit]
+
+
+def failed_lately() -> RunQuerySet:
+    """The runs that failed in the last day."""
+    since = clock.now() - RECENT_FAILURES
+    return Run.objects.counted().filter(status=RunStatus.FAILED, created_at__gte=since)
 
 
 def _regression_item(row: Regression) -> dict[str, Any]:
@@ -101,11 +120,16 @@ def _regression_item(row: Regression) -> dict[str, Any]:
     }
 
 
+def failure_sentence(run: Run) -> str:
+    """What failed, and why."""
+    reason = Truncator((run.error or {}).get("message", "no reason was recorded")).chars(LONGEST_REASON)
+    return f"{Truncator(run.workflow.slug).chars(LONGEST_NAME)} #{run.number} failed: {reason}"
+
+
 def _failed_item(run: Run) -> dict[str, Any]:
-    reason = (run.error or {}).get("message", "no reason was recorded")
     return {
         "type": "failed_run",
-        "sentence": f"{run.workflow.slug} #{run.number} failed: {reason}",
+        "sentence": failure_sentence(run),
         "at": iso(run.finished_at or run.created_at),
         "workflow": run.workflow.slug,
         "node_id": None,

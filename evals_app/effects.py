@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
 from math import log
 from typing import Any
 
 from evals_app.models import BlockStatistics
+from evals_app.regressions import metric_of
 from workflows_app import formats
+from workflows_app.models import Workflow
 
 ENOUGH_RUNS = 5
 # Nats: what opens a regression is about eight; a difference of three standard errors is four and a half.
 STRONG, FAIR, WEAK = 12.0, 6.0, 2.0
 METRICS = ("score", "cost", "latency", "tokens")
 SMALL_SPREAD = 1e-9
+MOST_KNOWN = 200  # regressions read of all that a page's versions are suspected of, the newest first
 
 
 def evidence_word(nats: float) -> str:
@@ -39,6 +42,7 @@ class Effect:
     count_before: int
     count_after: int
     evidence: float
+    is_regression: bool = False  # told as one, with that evidence
 
     @property
     def difference(self) -> float:
@@ -46,7 +50,7 @@ class Effect:
 
     @property
     def has_enough(self) -> bool:
-        return min(self.count_before, self.count_after) >= ENOUGH_RUNS
+        return self.is_regression or min(self.count_before, self.count_after) >= ENOUGH_RUNS
 
     @property
     def word(self) -> str:
@@ -62,9 +66,14 @@ class Effect:
         return evidence_word(self.evidence)
 
     @property
+    def told(self) -> tuple[str, str]:
+        """Before and after."""
+        return formats.told_apart(self.before, self.after, self.metric)
+
+    @property
     def sentence(self) -> str:
         """`since version 7: score 0.93 → 0.81, 40 runs each, evidence strong`."""
-        values = f"{formats.metric(self.before, self.metric)} → {formats.metric(self.after, self.metric)}"
+        values = " → ".join(self.told)
         if self.count_before == self.count_after:
             runs = f"{self.count_after} run{'' if self.count_after == 1 else 's'} each"
         else:
@@ -77,36 +86,55 @@ class Effect:
         return f"since version {self.version}: {self.metric} {values}, {runs}, {told}"
 
 
-def effects_of(rows: Iterable[BlockStatistics]) -> dict[int, list[Effect]]:
+Known = Mapping[tuple[int, str, str], float]
+
+
+def known_evidence(workflow: Workflow, versions: Collection[int]) -> Known:
+    """The evidence of the regressions that versions are suspected of, by version, block and metric. One query.
+
+    An effect compares two versions, a regression the runs before and after it began: told of the same change, both
+    say the same evidence.
+    """
+    rows = workflow.regressions.filter(suspected__workflow_version__in=list(versions)).order_by("-found_at")
+    known: dict[tuple[int, str, str], float] = {}
+    for row in rows.only("workflow", "node_id", "kind", "suspected", "before", "evidence")[:MOST_KNOWN]:
+        if row.suspected:  # the newest counts
+            known.setdefault((row.suspected["workflow_version"], row.node_id, metric_of(row)), row.evidence)
+    return known
+
+
+def effects_of(rows: Iterable[BlockStatistics], known: Known) -> dict[int, list[Effect]]:
     """By version, every block's score under it and before it, the most evident first."""
     found: dict[int, list[Effect]] = {}
     blocks = list(rows)
     for row in blocks:
-        for effect in _of_block(row, "score", len(blocks)):
+        for effect in _of_block(row, "score", len(blocks), known):
             found.setdefault(effect.version, []).append(effect)
     for effects in found.values():
         effects.sort(key=lambda one: (one.has_enough, one.evidence, abs(one.difference)), reverse=True)
     return found
 
 
-def effects_of_version(rows: Iterable[BlockStatistics], version: int) -> dict[str, list[Effect]]:
+def effects_of_version(
+    rows: Iterable[BlockStatistics], version: int, known: Known
+) -> dict[str, list[Effect]]:
     """By block, every metric under a version and before it."""
     blocks = list(rows)
     return {
         row.node_id: [
             effect
             for metric in METRICS
-            for effect in _of_block(row, metric, len(blocks))
+            for effect in _of_block(row, metric, len(blocks), known)
             if effect.version == version
         ]
         for row in blocks
     }
 
 
-def _of_block(row: BlockStatistics, metric: str, blocks: int) -> list[Effect]:
+def _of_block(row: BlockStatistics, metric: str, blocks: int, known: Known) -> list[Effect]:
     slices: Mapping[str, Any] = row.slices.get("workflow_version", {})
-    known = sorted((int(version), totals[metric]) for version, totals in slices.items() if metric in totals)
-    return [
+    seen = sorted((int(version), totals[metric]) for version, totals in slices.items() if metric in totals)
+    effects = [
         Effect(
             row.node_id,
             metric,
@@ -118,8 +146,17 @@ def _of_block(row: BlockStatistics, metric: str, blocks: int) -> list[Effect]:
             count_after=int(after[0]),
             evidence=max(_nats(before, after) - log(max(blocks, 1)), 0.0),
         )
-        for (previous, before), (version, after) in itertools.pairwise(known)
+        for (previous, before), (version, after) in itertools.pairwise(seen)
     ]
+    return [_told_alike(effect, known) for effect in effects]
+
+
+def _told_alike(effect: Effect, known: Known) -> Effect:
+    """An effect for the worse with the evidence of the regression that tells of it, where there is one."""
+    evidence = known.get((effect.version, effect.node_id, effect.metric))
+    if evidence is None or formats.change(effect.difference, effect.metric).verdict == "better":
+        return effect
+    return replace(effect, evidence=evidence, is_regression=True)
 
 
 def _nats(before: list[float], after: list[float]) -> float:

@@ -8,16 +8,19 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from django.core.paginator import Page, Paginator
 from django.utils import timezone
 from django.utils.safestring import SafeString
 
 from evals_app import charts
 from evals_app.models import Observation
-from evals_app.outputs import Output, read_output
+from evals_app.outputs import NamedOutput, Output, Room, read_output, read_text, read_values
 from evals_app.plans import keys_for
 from workflows_app import formats
 from workflows_app.engine.definition import BaseBlockDef
+from workflows_app.given import given_to
 from workflows_app.models import Run, RunNode, SoulVersion
+from workflows_app.weight import beginning, html_bytes
 
 HISTORY = 50
 LONGEST_VALUE = 160
@@ -42,6 +45,7 @@ class Assertion:
     weight: str
     expected: str
     full_value: str
+    is_cut: bool  # that value
     measured: str
     transform: str
     metric: str
@@ -63,25 +67,63 @@ class Compared:
     history: SafeString
 
 
-class Inspector:
-    """One node of a run; its queries do not grow with anything."""
+@dataclass(frozen=True)
+class Space:
+    """How much of a node a page shows; everything else has its own address."""
 
-    def __init__(self, run: Run, node: RunNode) -> None:
+    output: Room
+    text: int  # bytes of the prompt, of what code printed
+    given: int  # bytes of its inputs
+    value: int  # bytes of an expected value that is too long for its line
+    assertions: int
+    executions: int
+
+
+BESIDE = Space(
+    Room(text=5_000, rendered=12_000), text=2_000, given=1_500, value=0, assertions=6, executions=8
+)
+ALONE = Space(
+    Room(text=20_000, rendered=40_000), text=6_000, given=8_000, value=800, assertions=15, executions=16
+)
+
+
+class Inspector:
+    """One node of a run, beside the others or alone on its page; its queries do not grow with anything."""
+
+    def __init__(self, run: Run, node: RunNode, space: Space = BESIDE, assertions_page: int = 1) -> None:
         self.run = run
         self.node = node
-        definition = run.version.readable_definition
-        self.block: BaseBlockDef | None = definition.blocks.get(node.node_id) if definition else None
+        self.space = space
+        self.assertions_page = assertions_page
+        self.definition = run.version.readable_definition
+        blocks = self.definition.blocks if self.definition else {}
+        self.block: BaseBlockDef | None = blocks.get(node.node_id)
 
     @cached_property
-    def executions(self) -> list[RunNode]:
+    def _executions(self) -> list[RunNode]:
         """Every round and attempt of this block in the run."""
         rows = self.run.nodes.filter(node_id=self.node.node_id)
         fields = ("run_id", "node_id", "iteration", "attempt", "status", "eval_passed", "eval_results")
         return list(rows.only(*fields).order_by("iteration", "attempt"))
 
+    @cached_property
+    def executions(self) -> Page[RunNode]:
+        """Those around the one that is shown."""
+        place = [one.pk for one in self._executions].index(self.node.pk)
+        return Paginator(self._executions, self.space.executions).page(place // self.space.executions + 1)
+
+    @property
+    def earlier(self) -> RunNode | None:
+        """The last of those before the executions shown."""
+        return self._executions[self.executions.start_index() - 2] if self.executions.has_previous() else None
+
+    @property
+    def later(self) -> RunNode | None:
+        return self._executions[self.executions.end_index()] if self.executions.has_next() else None
+
     @property
     def has_rounds(self) -> bool:
-        return self.executions[-1].iteration > 1
+        return self._executions[-1].iteration > 1
 
     @cached_property
     def is_library_soul(self) -> bool:
@@ -91,7 +133,11 @@ class Inspector:
 
     @cached_property
     def output(self) -> Output:
-        return read_output(self.node.output, self._paths)
+        return read_output(self.node.output, self.space.output, self._paths)
+
+    @cached_property
+    def prompt(self) -> Output:
+        return read_text(self.node.prompt, self.space.text)
 
     @property
     def _configs(self) -> Sequence[Mapping[str, Any]]:
@@ -113,15 +159,21 @@ class Inspector:
         return list(rows.only(*fields).order_by("-at")[:HISTORY])[::-1]
 
     @cached_property
-    def assertions(self) -> list[Assertion]:
+    def assertions(self) -> Page[Assertion]:
+        """In the order written; where they are many, first those that did not pass."""
         results = (self.node.eval_results or {}).get("assertions", [])
+        if len(results) > self.space.assertions:
+            results = sorted(results, key=lambda one: bool(one["passed"]))
+        page = Paginator(results, self.space.assertions).get_page(self.assertions_page)
         keys = keys_for(self.run.version, self.node.node_id)
-        return [self._assertion(one, keys) for one in results]
+        page.object_list = [self._assertion(one, keys) for one in page.object_list]
+        return page
 
     def _assertion(self, one: Mapping[str, Any], keys: Sequence[str]) -> Assertion:
         index = one.get("index", 0)
         config = self._configs[index] if index < len(self._configs) else {}
-        return shown_assertion(one, config, self._fact(keys[index] if index < len(keys) else ""))
+        fact = self._fact(keys[index] if index < len(keys) else "")
+        return shown_assertion(one, config, fact, most_bytes=self.space.value)
 
     def _fact(self, key: str) -> str:
         """How often it passed lately, in words."""
@@ -153,6 +205,8 @@ class Inspector:
         usual = delta.get("baseline_score") if is_score else _before(value, change)
         if usual is None and delta and not any(past):  # nothing has no percentage
             usual = 0.0 if past else None
+        if change is not None and formats.reads_alike(value, usual, metric):
+            change = 0.0  # what nobody sees is no change
         is_worse = change is not None and formats.change(change, change_metric).verdict == "worse"
         line = charts.sparkline(
             [*past, value], metric=metric, width=140, tone="bad" if is_worse else "accent"
@@ -173,14 +227,17 @@ class Inspector:
     def usual_count(self) -> int:
         return int((self.node.delta or {}).get("baseline_run_count") or 0)
 
-    @property
-    def declared_inputs(self) -> list[tuple[str, str]]:
-        return list((self.block.inputs or {}).items()) if self.block else []
+    @cached_property
+    def given(self) -> list[NamedOutput]:
+        """The block's inputs; of one that was asked by a prompt, the prompt tells what was not declared."""
+        if self.definition is None or self.block is None or (self.node.prompt and self.block.inputs is None):
+            return []
+        return read_values(given_to(self.run, self.node, self.definition), self.space.given)
 
-    @property
-    def printed(self) -> str:
+    @cached_property
+    def printed(self) -> Output:
         """What a code block printed."""
-        return str(self.node.details.get("stdout") or "")[:20_000]
+        return read_text(str(self.node.details.get("stdout") or ""), self.space.text)
 
     @property
     def model(self) -> str:
@@ -201,7 +258,9 @@ def shown_value(config: Mapping[str, Any]) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-def shown_assertion(one: Mapping[str, Any], config: Mapping[str, Any], fact: str = "") -> Assertion:
+def shown_assertion(
+    one: Mapping[str, Any], config: Mapping[str, Any], fact: str = "", *, most_bytes: int = BESIDE.value
+) -> Assertion:
     """A stored grading result beside its entry in the document, as `evals/_assertion.html` prints it."""
     kind = one["type"].removeprefix("not-")
     full = shown_value(config)
@@ -212,7 +271,8 @@ def shown_assertion(one: Mapping[str, Any], config: Mapping[str, Any], fact: str
         score=one["score"],
         weight=f"{one['weight']:g}",
         expected=expected(kind, config, full),
-        full_value=full if len(full) > LONGEST_VALUE else "",
+        full_value=beginning(full, most_bytes) if len(full) > LONGEST_VALUE else "",
+        is_cut=html_bytes(full) > most_bytes,
         measured="" if one["measured"] is None else IN_UNITS.get(kind, _plain)(one["measured"]),
         transform=str(config.get("transform") or ""),
         metric=one["metric"] or "",

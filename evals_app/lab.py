@@ -22,6 +22,7 @@ from evals_app.assertions import (
 from evals_app.backtest import DEFAULT_OUTPUTS, MOST_OUTPUTS, Backtest, Judged, outputs_of
 from evals_app.blocks import asks
 from evals_app.written import assertion_faults, read_assertions, write_assertions
+from workflows_app import formats
 from workflows_app.engine.definition import BaseBlockDef, Fault, InvalidDocument
 from workflows_app.models import Run, RunNode, Workflow, WorkflowVersion
 
@@ -108,6 +109,13 @@ class Trial:
             output=self.output, cost_usd=self._number("cost_usd"), latency_ms=self._number("latency_ms")
         )
         return run_assertions_sync(self.configs, context)
+
+    @property
+    def verdict(self) -> str:
+        """What the results come to; what the YAML's faults leave out was not checked."""
+        results = self.result.results
+        has_failed = any(not (one.passed or one.error) for one in results)
+        return formats.verdict_of(self.result.passed() and not self.faults, has_failed=has_failed)
 
     def _number(self, name: str) -> float | None:
         text: str = getattr(self, name)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Any, Self
 
 from django.conf import settings
 from django.db import models
-from django.db.models import Case, F, Q, Value, When
+from django.db.models import Case, F, OuterRef, Q, Subquery, Value, When
 from django.utils import timezone
 
 from workflows_app.models import Run, Workflow, WorkflowVersion
@@ -130,6 +130,9 @@ class RegressionKind(models.TextChoices):
     LATENCY = "latency_spike"
 
 
+QUALITY_KINDS = frozenset({RegressionKind.ASSERTION, RegressionKind.QUALITY})
+
+
 class RegressionState(models.TextChoices):
     """Where a regression stands."""
 
@@ -145,13 +148,12 @@ class RegressionQuerySet(models.QuerySet["Regression"]):
         # By the states it may have: the index begins with the state.
         return self.filter(state__in=(RegressionState.OPEN, RegressionState.ACKNOWLEDGED))
 
-    def by_evidence(self) -> Self:
-        return self.order_by("-evidence", "-found_at", "-id")
-
     def by_urgency(self) -> Self:
-        """What is not over by evidence, then what is, the newest first."""
-        is_over = Case(When(state=RegressionState.RESOLVED, then=Value(-1.0)), default=F("evidence"))
-        return self.order_by(is_over.desc(), "-found_at", "-id")
+        """What nobody has acknowledged and then what somebody has, each by evidence; what is over, the newest first."""
+        ranks = enumerate((RegressionState.OPEN, RegressionState.ACKNOWLEDGED))
+        rank = Case(*(When(state=state, then=Value(place)) for place, state in ranks), default=Value(2))
+        evidence = Case(When(state=RegressionState.RESOLVED, then=Value(0.0)), default=F("evidence"))
+        return self.order_by(rank, evidence.desc(), "-found_at", "-id")
 
 
 class Regression(models.Model):
@@ -226,6 +228,16 @@ class EvalSuiteRunQuerySet(models.QuerySet["EvalSuiteRun"]):
 
     def finished(self) -> Self:
         return self.exclude(finished_at=None)
+
+    def newest(self, most: int, workflows: Collection[Workflow]) -> Self:
+        """The last of each of some workflows, found by their times, so that nothing older is read."""
+        own = EvalSuiteRun.objects.filter(workflow=OuterRef("pk")).order_by("-started_at")
+        oldest = Subquery(own.values("started_at")[most - 1 : most])  # none where there are fewer
+        found = Workflow.objects.filter(pk__in=[one.pk for one in workflows]).order_by()
+        wanted = Q(pk__in=())
+        for pk, since in found.values_list("pk", oldest):
+            wanted |= Q(workflow=pk) if since is None else Q(workflow=pk, started_at__gte=since)
+        return self.filter(wanted)
 
 
 class EvalSuiteRun(models.Model):

@@ -4,29 +4,34 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from django.utils.html import escape
 from django.utils.safestring import SafeString, mark_safe
 from markdown_it import MarkdownIt
 
-from evals_app.assertions.base import BadOption
-from evals_app.assertions.paths import parse_path, plain_steps
+from evals_app.json_page import draw_json, locate
+from workflows_app.engine.conditions import as_text
 from workflows_app.engine.json_text import storable_json
+from workflows_app.weight import beginning
 
-SHOWN_CHARACTERS = 20_000  # more is folded, and loaded when asked for
-MOST_JSON = 200_000
-MOST_MARKDOWN = 50_000
-DEEPEST = 60
-
-Steps = tuple[str | int, ...]
+MOST_JSON = 1_200_000
+MOST_MARKDOWN = 50_000  # letters in which signs of it are looked for
+MOST_VALUES = 20
 
 _MARKDOWN = re.compile(
     r"^(?:#{1,6} \S|\s{0,3}[-*+] \S|\d{1,3}\. \S|> \S|```)|\*\*[^*\n]+\*\*|\]\(https?://", re.M
 )
+
+
+@dataclass(frozen=True)
+class Room:
+    """How many bytes of a page an output may have; what is longer is cut, and loaded when asked for."""
+
+    text: int  # as it is
+    rendered: int  # laid out
 
 
 @dataclass(frozen=True)
@@ -37,6 +42,7 @@ class Output:
     text: str  # as it is, perhaps only its beginning
     length: int
     rendered: SafeString | None = None
+    is_shortened: bool = False  # what is rendered
 
     @property
     def is_cut(self) -> bool:
@@ -49,20 +55,50 @@ class Output:
         return self.length > 4000 or lines > 40
 
 
-def read_output(text: str, paths: Iterable[str] = ()) -> Output:
+@dataclass(frozen=True)
+class NamedOutput:
+    """A value under its name."""
+
+    name: str
+    output: Output
+
+
+def read_output(text: str, room: Room, paths: Iterable[str] = ()) -> Output:
     """The output, with the values marked that the given JSON paths take out of it."""
     if not text:
         return Output("empty", "", 0)
-    shown = text[:SHOWN_CHARACTERS]
+    shown = beginning(text, room.text)
     document = _document(text)
     if document is not None:
         marked = {steps for path in paths if (steps := locate(path, document)) is not None}
-        pretty = pretty_json(document, marked)
-        if len(pretty) <= 4 * SHOWN_CHARACTERS:
-            return Output("json", shown, len(text), pretty)
-    elif len(text) <= MOST_MARKDOWN and _MARKDOWN.search(text):
-        return Output("markdown", shown, len(text), render_markdown(text))
+        if drawn := draw_json(document, marked, room.rendered):
+            return Output("json", shown, len(text), drawn.html, drawn.is_shortened)
+    elif _MARKDOWN.search(text, 0, MOST_MARKDOWN):
+        for most_bytes in (room.rendered, room.rendered // 2):  # its marks weigh something, too
+            part = _whole_paragraphs(text, most_bytes)
+            rendered = render_markdown(part)
+            if len(rendered.encode()) <= room.rendered:
+                return Output("markdown", shown, len(text), rendered, len(part) < len(text))
     return Output("text", shown, len(text))
+
+
+def _whole_paragraphs(text: str, most_bytes: int) -> str:
+    """The beginning of a text, to the end of a paragraph where there is one."""
+    part = beginning(text, most_bytes)
+    return part if part == text else part[: part.rfind("\n\n") + 1 or None]
+
+
+def read_values(values: Mapping[str, Any], most_bytes: int) -> list[NamedOutput]:
+    """Some values by name, each with its share of the page: a text as it is, anything else as JSON."""
+    shown = list(values.items())[:MOST_VALUES]
+    share = most_bytes // max(len(shown), 1)
+    room = Room(text=share, rendered=share)
+    return [NamedOutput(name, read_output(as_text(value), room)) for name, value in shown]
+
+
+def read_text(text: str, most_bytes: int) -> Output:
+    """A text that is shown as it is, whatever it looks like."""
+    return Output("text", beginning(text, most_bytes), len(text))
 
 
 def _document(text: str) -> Any:
@@ -79,91 +115,6 @@ def indented(text: str) -> str:
     """JSON with one value on a line, so that two of them can be compared line by line; other text as it is."""
     document = _document(text)
     return text if document is None else json.dumps(document, indent=2, ensure_ascii=False)
-
-
-# JSON
-
-
-def locate(path: str, document: Any) -> Steps | None:
-    """Where in the document the first match of a JSON path is."""
-    steps = plain_steps(path)
-    if steps is None:
-        try:
-            matches = parse_path(path).find(document)
-        except (BadOption, RecursionError, TypeError, ValueError, KeyError, AttributeError):
-            return None
-        steps = _steps_of(matches[0].full_path) if matches else None
-    return None if steps is None else _resolved(steps, document)
-
-
-def _steps_of(path: Any) -> Steps | None:
-    name = type(path).__name__
-    if name == "Child":
-        left, right = _steps_of(path.left), _steps_of(path.right)
-        return None if left is None or right is None else (*left, *right)
-    if name == "Fields":
-        return tuple(path.fields)
-    if name == "Index":
-        return tuple(path.indices)
-    return () if name in ("Root", "This") else None
-
-
-def _resolved(steps: Steps, value: Any) -> Steps | None:
-    """The steps with positions counted from the front; None if they lead nowhere."""
-    found: list[str | int] = []
-    for step in steps:
-        if isinstance(step, str) and isinstance(value, dict) and step in value:
-            found.append(step)
-        elif isinstance(step, int) and isinstance(value, list) and -len(value) <= step < len(value):
-            found.append(step % len(value))
-        else:
-            return None
-        value = value[step]
-    return tuple(found)
-
-
-def pretty_json(document: Any, marked: Iterable[Steps] = ()) -> SafeString:
-    """Indented and coloured; what is marked stands in <mark>."""
-    parts: list[str] = []
-    _write(document, (), frozenset(marked), parts)
-    return mark_safe("".join(parts))  # noqa: S308 - every value in it was escaped
-
-
-def _write(value: Any, at: Steps, marked: frozenset[Steps], parts: list[str]) -> None:
-    if at in marked:
-        parts.append("<mark>")
-    if isinstance(value, dict | list) and value and len(at) < DEEPEST:
-        _write_container(value, at, marked, parts)
-    else:
-        parts.append(_scalar(value))
-    if at in marked:
-        parts.append("</mark>")
-
-
-def _write_container(
-    value: dict[str, Any] | list[Any], at: Steps, marked: frozenset[Steps], parts: list[str]
-) -> None:
-    is_map = isinstance(value, dict)
-    items: Iterable[tuple[Any, Any]] = value.items() if isinstance(value, dict) else enumerate(value)
-    indent = "  " * (len(at) + 1)
-    parts.append("{" if is_map else "[")
-    for place, (key, inner) in enumerate(items):
-        parts.append((",\n" if place else "\n") + indent)
-        if is_map:
-            parts.append(f'<span class="k">{_text(key)}</span>: ')
-        _write(inner, (*at, key), marked, parts)
-    parts.append("\n" + "  " * len(at) + ("}" if is_map else "]"))
-
-
-def _scalar(value: Any) -> str:
-    css = "s" if isinstance(value, str) else "b" if value is None or isinstance(value, bool) else "n"
-    if isinstance(value, dict | list):  # empty, or too deep to lay out
-        return _text(value)
-    return f'<span class="{css}">{_text(value)}</span>'
-
-
-def _text(value: Any) -> str:
-    return escape(json.dumps(value, ensure_ascii=False))
 
 
 # Markdown

@@ -5,12 +5,27 @@ from __future__ import annotations
 from typing import Any
 
 from django.utils import timezone
+from django.utils.text import Truncator
 
 from evals_app.evidence import Change
-from evals_app.models import BlockStatistics, Observation, Regression, RegressionState
+from evals_app.models import BlockStatistics, Observation, Regression, RegressionKind, RegressionState
 from workflows_app import clock, events, formats
 from workflows_app.models import EventName, Run
 from workflows_app.summaries import iso
+
+LONGEST_NAME = 60  # in a sentence
+KIND_WORDS: dict[str, str] = {
+    RegressionKind.ASSERTION: "Assertion regression",
+    RegressionKind.QUALITY: "Quality drop",
+    RegressionKind.COST: "Cost spike",
+    RegressionKind.LATENCY: "Latency spike",
+}
+METRICS = {
+    RegressionKind.ASSERTION: "pass_rate",
+    RegressionKind.QUALITY: "score",
+    RegressionKind.COST: "cost",
+    RegressionKind.LATENCY: "latency",
+}
 
 
 def apply(run: Run, row: BlockStatistics, observation: Observation, change: Change) -> None:
@@ -96,26 +111,34 @@ def regression_summary(regression: Regression, slug: str) -> dict[str, Any]:
 
 def sentence(regression: Regression, slug: str) -> str:
     """The sentence that matters, for a person."""
-    before, after = regression.before, regression.after
     since = f"run #{regression.since_run_number}" if regression.since_run_number else "recently"
     version = (regression.suspected or {}).get("workflow_version")
     soul = (regression.suspected or {}).get("soul_version")
-    cause = f"version {version}, " if version else f"soul version {soul}, " if soul else ""
-    label = regression.assertion.partition("#")[0]
+    cause = f"version {version}, " if version else f"soul version {_short(soul)}, " if soul else ""
     what = {
-        "assertion_regression": f"`{label}` passed {_share(before)}, now {_share(after)}",
-        "quality_drop": f"score was {before['mean']:.2f}, now {after['mean']:.2f}",
-        "cost_spike": f"cost was {_money(before)}, now {_money(after)}",
-        "latency_spike": f"took {before['mean']:.0f} ms, now {after['mean']:.0f} ms",
-    }[regression.kind]
-    return f"`{regression.node_id}` in {slug}: {what} since {cause}{since}"
+        RegressionKind.ASSERTION: f"`{_short(regression.assertion.partition('#')[0])}` passed",
+        RegressionKind.QUALITY: "score was",
+        RegressionKind.COST: "cost was",
+        RegressionKind.LATENCY: "took",
+    }[RegressionKind(regression.kind)]
+    before, after = _levels(regression)
+    return (
+        f"`{_short(regression.node_id)}` in {_short(slug)}: {what} {before}, now {after} since {cause}{since}"
+    )
 
 
-def _share(level: dict[str, Any]) -> str:
-    return f"{level['mean'] * 100:.0f} %"
+def metric_of(regression: Regression) -> str:
+    """What became worse, as trends and effects name it."""
+    is_tokens = regression.before.get("unit") == "tokens"
+    return "tokens" if is_tokens else METRICS[RegressionKind(regression.kind)]
 
 
-def _money(level: dict[str, Any]) -> str:
-    if level.get("unit") == "tokens":
-        return f"{level['mean']:,.0f} tokens"
-    return formats.cost(level["mean"])
+def _levels(regression: Regression) -> tuple[str, str]:
+    """What it was and what it is, as every figure of that metric reads."""
+    metric = metric_of(regression)
+    before, after = formats.told_apart(regression.before["mean"], regression.after["mean"], metric)
+    return (f"{before} tokens", f"{after} tokens") if metric == "tokens" else (before, after)
+
+
+def _short(name: str) -> str:
+    return Truncator(name).chars(LONGEST_NAME)

@@ -7,12 +7,13 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
+from django.core.paginator import Page, Paginator
 from django.urls import reverse
 from django.utils.safestring import SafeString
 
 from workflows_app.engine.definition import DispatchBlockDef, WorkflowDefinition
 from workflows_app.engine.graph import Graph
-from workflows_app.graph import GraphNode, definition_graph, graph_svg, layout
+from workflows_app.graph import GraphNode, drawing_of
 from workflows_app.models import NodeStatus, Run, RunNode, RunStatus
 
 # Everything a row prints; texts may be a megabyte each and are read for one node only.
@@ -22,8 +23,8 @@ ROW_FIELDS = (
 )  # fmt: skip
 
 
-MOST_DRAWN = 24  # blocks in a graph that nobody asked for
-MOST_ROWS = 40
+ROWS_A_PAGE = 18
+MOST_DOTS = 8
 
 
 @dataclass(frozen=True)
@@ -71,6 +72,17 @@ class BlockRow:
         return self.node.assertion_words if self.node else ()
 
     @property
+    def dots(self) -> tuple[str, ...]:
+        """One for each assertion; of many, those that did not pass come first and are kept."""
+        if len(self.words) <= MOST_DOTS:
+            return self.words
+        return tuple(sorted(self.words, key=lambda word: word == "passed")[:MOST_DOTS])
+
+    @property
+    def undotted(self) -> int:
+        return len(self.words) - len(self.dots)
+
+    @property
     def is_graded(self) -> bool:
         return self.node is not None and self.node.eval_passed is not None
 
@@ -105,11 +117,12 @@ class BlockRow:
 
 
 class RunBlocks:
-    """All blocks of one run; two queries whatever their number. Of many, some are shown unless all are asked for."""
+    """All blocks of one run; two queries whatever their number. Of many, a page is shown."""
 
-    def __init__(self, run: Run, *, is_whole: bool = False) -> None:
+    def __init__(self, run: Run, *, page: int = 1, is_graph_asked: bool = False) -> None:
         self.run = run
-        self.is_whole = is_whole
+        self.page = page
+        self.is_graph_asked = is_graph_asked
         self.definition = run.version.readable_definition
         self.nodes: list[RunNode] = list(run.nodes.only(*ROW_FIELDS).order_by("id"))
 
@@ -131,18 +144,13 @@ class RunBlocks:
         ]
 
     @cached_property
-    def listed(self) -> list[BlockRow]:
-        """The rows of the page: all, or what needs attention and the first of the others."""
-        if self.is_whole or len(self.rows) <= MOST_ROWS:
-            return self.rows
-        first = sorted(self.rows, key=lambda row: not row.needs_attention)[:MOST_ROWS]
-        chosen = {row.block_id for row in first}
-        return [row for row in self.rows if row.block_id in chosen]
-
-    @property
-    def is_drawn(self) -> bool:
-        """Whether the page has the graph; a larger one is as heavy as the rest of it."""
-        return self.is_whole or len(self.rows) <= MOST_DRAWN
+    def listed(self) -> Page[BlockRow]:
+        """The rows of the page, in the order they run; what needs attention is on the first."""
+        worst_first = sorted(self.rows, key=lambda row: not row.needs_attention)
+        page = Paginator(worst_first, ROWS_A_PAGE).get_page(self.page)
+        chosen = {row.block_id for row in page.object_list}
+        page.object_list = [row for row in self.rows if row.block_id in chosen]
+        return page
 
     def _row(self, block_id: str, kind: str, depth: int) -> BlockRow:
         loops = self.definition.inner_blocks if self.definition else {}
@@ -162,6 +170,7 @@ class RunBlocks:
 
     @cached_property
     def graph(self) -> SafeString | None:
+        """The drawing; empty where it is heavy and nobody asked for it."""
         if self.definition is None:
             return None
         rows = {row.block_id: row for row in self.rows}
@@ -172,14 +181,19 @@ class RunBlocks:
             return replace(node, status=row.shown, score=score, dots=row.words, href=f"#{row.anchor}")
 
         title = f"{self.run.workflow.slug} #{self.run.number}"
-        return graph_svg(layout(*definition_graph(self.definition, dress)), title=title)
+        return drawing_of(self.definition, dress, is_asked=self.is_graph_asked, title=title)
 
     @property
     def first_to_look_at(self) -> BlockRow | None:
         """What the inspector shows when nobody chose: the first bad block, else the last that has an output."""
-        begun = [row for row in self.rows if row.node and row.status != NodeStatus.SKIPPED]
+        begun = [row for row in self.listed if row.node and row.status != NodeStatus.SKIPPED]
         bad = [row for row in begun if row.needs_attention]
         return bad[0] if bad else begun[-1] if begun else None
+
+    @property
+    def skipped(self) -> list[str]:
+        """Those a route has passed by: no event tells of them."""
+        return [row.block_id for row in self.listed if row.node and row.status == NodeStatus.SKIPPED]
 
     @property
     def done(self) -> int:

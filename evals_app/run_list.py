@@ -9,7 +9,8 @@ from typing import Any
 from uuid import UUID
 
 from django import forms
-from django.db.models import OuterRef, Q, Subquery
+from django.db.models import F, OuterRef, Q, Subquery, Value
+from django.db.models.functions import Concat
 from django.utils import timezone
 
 from workflows_app import formats
@@ -18,6 +19,8 @@ from workflows_app.models import Run, RunQuerySet, RunStatus, Source, Workflow, 
 PAGE_SIZE = 50
 CHUNK = 1000
 MOST_SUGGESTIONS = 200
+MOST_MATCHES = 50  # workflows that one text finds
+MOST_NEWER = 99  # runs that are counted
 FEW = 2000  # rows that are sorted in no time
 
 # The name in the address, and the column: each has an index that ends in the id.
@@ -40,9 +43,22 @@ class RunFilter(forms.Form):
     source = forms.ChoiceField(required=False, choices=_choices("Any source", list(Source.values)))
     version = forms.IntegerField(required=False, min_value=1, max_value=2**31 - 1)
     number = forms.CharField(required=False, max_length=12)
-    since = forms.DateField(required=False)
-    until = forms.DateField(required=False)
-    error = forms.CharField(required=False, max_length=200)
+    since = forms.DateField(required=False, label="From")
+    until = forms.DateField(required=False, label="To")
+    error = forms.CharField(required=False, max_length=200, label="Error says")
+
+    def clean_workflow(self) -> list[int]:
+        """The workflow of exactly this slug, else those that are called something like it; none if nothing is given."""
+        text = self.cleaned_data["workflow"].strip()
+        if not text:
+            return []
+        # Looked up first: with numbers instead of a subquery the index also gives the order.
+        found = list(Workflow.objects.filter(slug=text).values_list("pk", flat=True)) or list(
+            Workflow.objects.called(text).order_by("slug").values_list("pk", flat=True)[:MOST_MATCHES]
+        )
+        if not found:
+            raise forms.ValidationError(f"No workflow is called “{text}”.")
+        return found
 
     def clean_number(self) -> int | None:
         """`42` and `#42` are the same run."""
@@ -58,20 +74,20 @@ class RunFilter(forms.Form):
         """Whether anything is left out."""
         return any(self.data.get(name) for name in self.fields)
 
-    def apply(self, runs: RunQuerySet) -> RunQuerySet:
-        """The runs that pass; a filter that was not understood leaves nothing, and the form says why."""
+    def apply(self, runs: RunQuerySet, order: Order | None = None) -> RunQuerySet:
+        """The runs that pass, to be shown in an order; what was not understood leaves nothing, and the form says why."""
         if not self.is_valid():
             return runs.none()
         wanted = self.cleaned_data
+        is_by_time = order is None or order.key == "started"
         if wanted["workflow"]:
-            # Looked up first: with one number instead of a subquery the index also gives the order.
-            found = Workflow.objects.filter(slug=wanted["workflow"]).values_list("pk", flat=True).first()
-            runs = runs.filter(workflow=found) if found else runs.none()
+            runs = _of_workflows(runs, wanted["workflow"], is_by_time=is_by_time)
         for name in ("status", "source"):
             if wanted[name]:
-                runs = runs.filter(**{name: wanted[name]})
+                is_indexed = is_by_time or _are_few(Q(**{name: wanted[name]}))
+                runs = runs.filter(**{name: wanted[name]}) if is_indexed else _along(runs, name, wanted[name])
         if wanted["verdict"]:
-            runs = runs.with_verdict(wanted["verdict"])
+            runs = runs.with_verdict(wanted["verdict"], by_index=is_by_time)
         if wanted["version"]:
             runs = _of_version(runs, wanted["version"], wanted["workflow"])
         if wanted["number"] is not None:
@@ -82,10 +98,31 @@ class RunFilter(forms.Form):
         return _between(runs, wanted["since"], wanted["until"])
 
 
-def _of_version(runs: RunQuerySet, number: int, workflow: str) -> RunQuerySet:
+def _are_few(wanted: Q) -> bool:
+    """Whether so few runs are wanted that they are sorted in no time."""
+    return Run.objects.filter(wanted).order_by().values("pk")[:FEW].count() < FEW
+
+
+def _along(runs: RunQuerySet, name: str, value: str) -> RunQuerySet:
+    """Those with a value, found by walking along the order: by the mere column a database takes its index and sorts all."""
+    return runs.alias(**{f"its_{name}": Concat(F(name), Value(""))}).filter(**{f"its_{name}": value})
+
+
+def _of_workflows(runs: RunQuerySet, workflows: list[int], *, is_by_time: bool) -> RunQuerySet:
+    if len(workflows) == 1 and is_by_time:
+        return runs.filter(workflow=workflows[0])
+    if _are_few(Q(workflow__in=workflows)):
+        return runs.filter(workflow__in=workflows)
+    # As above, and so for a list of them in the order of time, too: together they have many.
+    return runs.alias(its_workflow=F("workflow_id") + 0).filter(its_workflow__in=workflows)
+
+
+def _of_version(runs: RunQuerySet, number: int, workflows: list[int]) -> RunQuerySet:
     versions = WorkflowVersion.objects.filter(number=number)
-    if workflow:
-        found = versions.filter(workflow__slug=workflow).values_list("pk", flat=True).first()
+    if workflows:
+        versions = versions.filter(workflow__in=workflows)
+    if len(workflows) == 1:
+        found = versions.values_list("pk", flat=True).first()
         return runs.filter(version=found) if found else runs.none()
     of_any = Run.objects.filter(version__in=versions.values("pk"))
     if of_any.order_by().values("pk")[:FEW].count() < FEW:
@@ -171,6 +208,7 @@ class Page:
     runs: list[Run]
     earlier: str = ""  # cursor for `before`: towards the first page
     later: str = ""  # cursor for `after`
+    first: str = ""  # cursor of the first row
 
 
 def page_of(runs: RunQuerySet, order: Order, *, after: str = "", before: str = "") -> Page:
@@ -191,7 +229,15 @@ def page_of(runs: RunQuerySet, order: Order, *, after: str = "", before: str = "
         found,
         earlier=order.cursor(found[0]) if has_earlier else "",
         later=order.cursor(found[-1]) if has_later else "",
+        first=order.cursor(found[0]),
     )
+
+
+def count_before(runs: RunQuerySet, order: Order, cursor: str, most: int) -> int:
+    """How many rows stand before one in this order, all where there is none; counts to one more than the most."""
+    rows = order.rows(runs)
+    condition = order.beyond(cursor, backward=True) if cursor else Q()
+    return rows.filter(condition)[: most + 1].count() if condition is not None else 0
 
 
 def chunks_of(runs: RunQuerySet, order: Order) -> Iterator[list[Run]]:

@@ -6,8 +6,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from django.utils.text import Truncator
+
+from evals_app.regressions import KIND_WORDS
 from workflows_app import formats
 from workflows_app.models import EventName, Run, RunEvent
+
+LONGEST_LINE = 120
 
 
 @dataclass(frozen=True)
@@ -34,6 +39,11 @@ def log_lines(run: Run, events: Iterable[RunEvent]) -> list[LogLine]:
 
 
 def _told(event: str, data: dict[str, Any]) -> tuple[str, str]:
+    words, tone = _words(event, data)
+    return Truncator(words).chars(LONGEST_LINE), tone
+
+
+def _words(event: str, data: dict[str, Any]) -> tuple[str, str]:
     name = _node_name(data)
     match event:
         case EventName.NODE_COMPLETED:
@@ -46,7 +56,8 @@ def _told(event: str, data: dict[str, Any]) -> tuple[str, str]:
         case EventName.NODE_EVAL_COMPLETE:
             return _graded(name, data)
         case EventName.REGRESSION_FOUND:
-            return f"regression found: {data.get('kind')} of {data.get('node_id')}", "bad"
+            kind = KIND_WORDS.get(str(data.get("kind")), "something").lower()
+            return f"regression found: {kind} of {data.get('node_id')}", "bad"
         case EventName.NODE_STARTED:
             return f"{name} started", ""
         case EventName.RUN_FAILED:

@@ -5,15 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from django.core.paginator import Page, Paginator
 from django.utils.safestring import SafeString
 
 from evals_app import charts
 from evals_app.cases import CaseChange
 from evals_app.inspector import Assertion, shown_assertion
 from evals_app.models import EvalCaseResult, EvalStatus, EvalSuiteRun
+from evals_app.outputs import Output, read_text
 from evals_app.suites import CaseHistory, Mark, SuiteOverview
 
-MOST_OPEN = 50
+MOST_OPEN = 4  # cases
+CASES_A_PAGE = 40
+OUTPUT_BYTES = 1_500
 _WORST_FIRST = (EvalStatus.FAILED, EvalStatus.ERROR, EvalStatus.SKIPPED, EvalStatus.PASSED)
 CHANGES = {
     "worse": ("Passed before, fails now", "bad", "trend-down"),
@@ -64,9 +68,10 @@ class ShownBlock:
     score: float
     passed: bool
     is_frozen: bool
-    output: str | None
+    output: Output | None
     error: str | None
     assertions: list[Assertion]
+    left_out: int  # assertions
 
 
 @dataclass(frozen=True)
@@ -79,57 +84,65 @@ class ShownCase:
     error: str | None
     tried: str  # "2 of 3 attempts passed", where it was tried more than once
     blocks: list[ShownBlock]
+    left_out: int  # blocks
 
 
-def shown_case(result: EvalCaseResult) -> ShownCase:
-    """A stored case, opened: failing assertions first."""
+def shown_case(result: EvalCaseResult, most_blocks: int, most_assertions: int) -> ShownCase:
+    """A stored case, opened: what failed first, and as much of it as there is room for."""
     details: dict[str, Any] = result.details
     attempts = details.get("attempts", [])
     told = next((one for one in attempts if one["status"] != "passed"), attempts[-1] if attempts else None)
     passed = sum(one["status"] == "passed" for one in attempts)
     reason, error = details.get("reason", ""), told["error"] if told else None
+    blocks = told["blocks"] if told else []
+    if len(blocks) > most_blocks:
+        blocks = sorted(blocks, key=lambda one: one["passed"])
     return ShownCase(
         result=result,
         description=details.get("description", ""),
         reason="" if reason == error else reason,  # of one attempt, it is the error
         error=error,
         tried=f"{passed} of {len(attempts)} attempts passed" if len(attempts) > 1 else "",
-        blocks=[_block(one) for one in told["blocks"]] if told else [],
+        blocks=[_block(one, most_assertions) for one in blocks[:most_blocks]],
+        left_out=len(blocks[most_blocks:]),
     )
 
 
-def _block(told: dict[str, Any]) -> ShownBlock:
+def _block(told: dict[str, Any], most_assertions: int) -> ShownBlock:
     asked = sorted(told["assertions"], key=lambda one: one["passed"])  # stable: the order written within each
     return ShownBlock(
         block=told["block"],
         score=told["score"],
         passed=told["passed"],
         is_frozen=told["frozen"],
-        output=told["output"],
+        output=None if told["output"] is None else read_text(told["output"], OUTPUT_BYTES),
         error=told["error"],
-        assertions=[shown_assertion(one, one) for one in asked],
+        assertions=[shown_assertion(one, one) for one in asked[:most_assertions]],
+        left_out=len(asked[most_assertions:]),
     )
 
 
 @dataclass(frozen=True)
 class SuiteRunPage:
-    """A suite run: every case as a row, failing first, and those worth reading opened."""
+    """A suite run: its cases as rows, failing first, and those worth reading opened."""
 
-    rows: list[EvalCaseResult]
+    rows: Page[EvalCaseResult]
     opened: list[ShownCase]
     left_closed: int
 
 
-def suite_run_page(suite_run: EvalSuiteRun, asked: str) -> SuiteRunPage:
-    """Two queries, whatever the number of cases; `asked` is a case to open besides the failing ones."""
+def suite_run_page(suite_run: EvalSuiteRun, asked: str, number: int = 1) -> SuiteRunPage:
+    """Two queries, whatever the number of cases; `asked` is a case to open instead of the failing ones."""
     rows = list(suite_run.results.defer("details").order_by("position"))
     rows.sort(key=lambda row: _WORST_FIRST.index(EvalStatus(row.status)))
     bad = [row.pk for row in rows if row.status in (EvalStatus.FAILED, EvalStatus.ERROR)]
     wanted = [row.pk for row in rows if row.case_id == asked] or bad[:MOST_OPEN]
     full = suite_run.results.select_related("run").defer("run__outputs", "run__inputs", "run__resolved")
     by_pk = full.in_bulk(wanted)
-    opened = [shown_case(by_pk[pk]) for pk in wanted if pk in by_pk]
-    return SuiteRunPage(rows, opened, 0 if asked else max(0, len(bad) - MOST_OPEN))
+    most_blocks, most_assertions = (3, 8) if asked else (2, 3)
+    opened = [shown_case(by_pk[pk], most_blocks, most_assertions) for pk in wanted if pk in by_pk]
+    page = Paginator(rows, CASES_A_PAGE).get_page(number)
+    return SuiteRunPage(page, opened, 0 if asked else max(0, len(bad) - MOST_OPEN))
 
 
 @dataclass(frozen=True)

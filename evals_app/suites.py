@@ -5,7 +5,8 @@ For pages and API:
     start_suite(workflow, user) -> EvalSuiteRun            # at once; goes on in the background
     run_suite(workflow, user) -> EvalSuiteRun              # here and now, to the end
     cases_of(workflow) -> tuple[EvalCase, ...]             # of the current version
-    overview() -> list[SuiteOverview]                      # every workflow with cases or history, newest first
+    with_suites() -> list[Workflow]                        # every workflow with cases or history, newest first
+    overview(workflows) -> list[SuiteOverview]             # how some of them did
     case_histories(workflow, limit=30) -> list[CaseHistory]   # a strip of marks for each case, oldest mark first
     compare_suites(before, after) -> list[CaseChange]      # flips first
     previous_of(suite_run) -> EvalSuiteRun | None          # what to compare with
@@ -18,6 +19,7 @@ from __future__ import annotations
 
 import queue
 import threading
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import TYPE_CHECKING
@@ -26,7 +28,7 @@ from uuid import UUID
 import structlog
 from django.conf import settings
 from django.db import connection, transaction
-from django.db.models import Q
+from django.db.models import F, OuterRef, Q, Subquery
 from django.db.models.functions import Now
 
 from evals_app.cases import (
@@ -339,23 +341,31 @@ class SuiteOverview:
     marks: list[Mark]
 
 
-def overview(limit: int = MARKS_SHOWN) -> list[SuiteOverview]:
-    """Every workflow that has cases or was evaluated, the one evaluated last first."""
+def with_suites() -> list[Workflow]:
+    """Every workflow that has cases or was evaluated, the one evaluated last first.
+
+    A document is read only where the word is in it and no evaluation vouches for the suite.
+    """
+    latest = EvalSuiteRun.objects.filter(workflow=OuterRef("pk")).order_by("-started_at").values("started_at")
+    rows = Workflow.objects.for_list().annotate(evaluated_at=Subquery(latest[:1]))
+    found = rows.filter(Q(evaluated_at__isnull=False) | Q(current_version__yaml__contains="eval"))
+    ordered = found.order_by(F("evaluated_at").desc(nulls_last=True), "slug")
+    return [one for one in ordered if one.evaluated_at or cases_of(one)]  # type: ignore[attr-defined]  # annotated
+
+
+def overview(workflows: Collection[Workflow], limit: int = MARKS_SHOWN) -> list[SuiteOverview]:
+    """How the suites of some workflows did; one query for all."""
     runs: dict[int, list[EvalSuiteRun]] = {}
-    for suite_run in EvalSuiteRun.objects.for_list()[:2000]:
+    for suite_run in EvalSuiteRun.objects.for_list().newest(limit, workflows):
         kept = runs.setdefault(suite_run.workflow_id, [])
-        if len(kept) < limit:
+        if len(kept) < limit:  # two may have begun at once
             kept.append(suite_run)
-    found = []
-    for workflow in Workflow.objects.for_list():
-        count = len(cases_of(workflow))
-        own = runs.get(workflow.pk, [])
-        if count or own:
-            marks = [Mark(one, one.status, one.score) for one in reversed(own)]
-            found.append(SuiteOverview(workflow, count, own[0] if own else None, marks))
-    return sorted(
-        found, key=lambda one: one.latest.started_at.timestamp() if one.latest else 0.0, reverse=True
-    )
+    return [_overview(workflow, runs.get(workflow.pk, [])) for workflow in workflows]
+
+
+def _overview(workflow: Workflow, runs: list[EvalSuiteRun]) -> SuiteOverview:
+    marks = [Mark(one, one.status, one.score) for one in reversed(runs)]
+    return SuiteOverview(workflow, len(cases_of(workflow)), runs[0] if runs else None, marks)
 
 
 def case_histories(workflow: Workflow, limit: int = MARKS_SHOWN) -> list[CaseHistory]:

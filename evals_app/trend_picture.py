@@ -12,7 +12,8 @@ from typing import Any
 from django.utils.safestring import SafeString
 
 from evals_app import charts, trends
-from evals_app.models import RegressionKind, RegressionState
+from evals_app.models import QUALITY_KINDS, RegressionKind, RegressionState
+from evals_app.regressions import KIND_WORDS
 from workflows_app.models import Workflow
 
 # Beyond this a chart shows the newest: drawing costs the same with a thousand runs and a million.
@@ -34,27 +35,33 @@ METRIC_NAMES = {
     "latency": "Latency",
     "tokens": "Tokens",
 }
-QUALITY = frozenset({RegressionKind.ASSERTION, RegressionKind.QUALITY})
 KINDS = {
     "cost": frozenset({RegressionKind.COST}),
     "tokens": frozenset({RegressionKind.COST}),
     "latency": frozenset({RegressionKind.LATENCY}),
 }
-KIND_WORDS = {
-    RegressionKind.ASSERTION: "Assertion regression",
-    RegressionKind.QUALITY: "Quality drop",
-    RegressionKind.COST: "Cost spike",
-    RegressionKind.LATENCY: "Latency spike",
-}
 
 
 @dataclass(frozen=True)
 class Picture:
-    """A chart, how many runs it draws, and the number of its dashed line."""
+    """A chart, how many runs it draws, the number of its dashed line, and whether there is a band around it."""
 
     chart: SafeString
     runs: int
     usual: float | None
+    has_band: bool
+
+
+def metric_name(metric: str) -> str:
+    """A metric as a heading or a button says it."""
+    return METRIC_NAMES.get(metric) or metric[:1].upper() + metric[1:]
+
+
+def title_of(metric: str) -> str:
+    """What a chart of the metric draws."""
+    if metric == trends.PASS_RATE:
+        return f"Pass rate of the last {trends.RATE_WINDOW} runs"
+    return f"{metric_name(metric)} per run"
 
 
 def trend_picture(
@@ -63,18 +70,23 @@ def trend_picture(
     """The chart of one block, or of the whole workflow without one."""
     found = trends.trend(workflow, block, metric, range, most_runs=MOST_RUNS)
     points = found["points"]
-    name = METRIC_NAMES.get(metric, metric)
+    baseline = _band(found["baseline"])
     chart = charts.trend_chart(
         [_point(point) for point in points],
-        baseline=_band(found["baseline"]),
+        baseline=baseline,
         versions=_versions(points),
         regressions=_regressions(points, found["regressions"], metric, workflow),
         metric=metric,
         width=width,
         height=height,
-        title=f"{name} per run of {block or workflow.slug}",
+        title=f"{title_of(metric)} of {block or workflow.slug}",
     )
-    return Picture(chart, len(points), (found["baseline"] or {}).get("mean"))
+    return Picture(
+        chart,
+        len(points),
+        baseline.mean if baseline else None,
+        has_band=baseline is not None and baseline.low is not None,
+    )
 
 
 def _point(point: Mapping[str, Any]) -> charts.TrendPoint:
@@ -112,7 +124,7 @@ def _regressions(
     workflow: Workflow,
 ) -> list[charts.RegressionMark]:
     numbers = [point["number"] for point in points]
-    wanted = KINDS.get(metric, QUALITY)
+    wanted = KINDS.get(metric, QUALITY_KINDS)
     marks: dict[int, charts.RegressionMark] = {}
     for one in regressions:
         began = one["since_run"]

@@ -10,7 +10,14 @@ from django.db.models import Avg, Case, F, FloatField, Func, Max, Min, QuerySet,
 
 from evals_app.baselines import baseline_of
 from evals_app.evidence import WINDOW, normal_of
-from evals_app.models import Observation, PinnedBaseline, Regression, RegressionState
+from evals_app.models import (
+    QUALITY_KINDS,
+    BlockStatistics,
+    Observation,
+    PinnedBaseline,
+    Regression,
+    RegressionState,
+)
 from evals_app.ranges import length_of, runs_in
 from evals_app.regressions import regression_summary
 from evals_app.statistics import as_level
@@ -22,6 +29,7 @@ MOST_POINTS = 500
 MOST_MARKS = 100
 # A single run either passes or not; a rate needs a stretch of them.
 RATE_WINDOW = 20
+LOOKED_BACK = 100  # runs before a range, to find as many that were graded
 COLUMNS = {"score": "score", "cost": "cost_usd", "latency": "latency_ms", "tokens": "tokens"}
 PASS_RATE = "pass_rate"  # noqa: S105 - a metric
 
@@ -51,14 +59,14 @@ def trend(
     rows = _in_range(workflow, block, range, most_runs)
     seen = _seen(rows, block, metric)
     if metric == PASS_RATE:
-        seen = _rates(seen)
+        seen = _rates(seen, _graded_before(workflow, block, seen))
     kept = thin(seen, MOST_POINTS)
     regressions = _regressions(workflow, block)
     return {
         "block": block or None,
         "metric": metric,
         "points": _points(rows, block, kept),
-        "baseline": _baseline(workflow, block, metric)
+        "baseline": _block_baseline(workflow, block, metric)
         if block
         else _whole_baseline(workflow, metric, regressions),
         "versions": _version_changes(rows, block, seen),
@@ -155,9 +163,19 @@ def _as_number(value: Any) -> float | None:
     return float(value) if isinstance(value, int | float) else None
 
 
-def _rates(seen: Sequence[Seen]) -> list[Seen]:
+def _graded_before(workflow: Workflow, block: str, seen: Sequence[Seen]) -> list[float]:
+    """The verdicts just before a range: its first rates speak of as many runs as those of a longer one."""
+    if not seen:
+        return []
+    key, first = ("number" if block else "run_number"), seen[0].number
+    rows = Observation.objects.filter(workflow=workflow, **({"node_id": block} if block else {}))
+    rows = rows.filter(**{f"{key}__lt": first, f"{key}__gte": first - LOOKED_BACK})
+    return [one.value for one in _seen(rows, block, PASS_RATE) if one.value is not None]
+
+
+def _rates(seen: Sequence[Seen], before: Sequence[float]) -> list[Seen]:
     """The share passed among the last runs, at each run that was graded."""
-    window: deque[float] = deque(maxlen=RATE_WINDOW)
+    window: deque[float] = deque(before, maxlen=RATE_WINDOW)
     rates = []
     for one in seen:
         if one.value is not None:
@@ -216,9 +234,44 @@ def _both(one: bool | None, other: bool | None) -> bool | None:
     return one and other
 
 
-def _baseline(workflow: Workflow, block: str, metric: str) -> dict[str, Any] | None:
-    found: dict[str, Any] | None = (baseline_of(workflow.pk, block) or {}).get(metric)
-    return found
+def _block_baseline(workflow: Workflow, block: str, metric: str) -> dict[str, Any] | None:
+    """What is usual for a block: from its statistics, which leave the pass rate and named metrics to its last runs."""
+    if metric in COLUMNS:
+        found: dict[str, Any] | None = (baseline_of(workflow.pk, block) or {}).get(metric)
+        return found
+    rows = Observation.objects.filter(workflow=workflow, node_id=block)
+    pinned = PinnedBaseline.objects.filter(workflow=workflow).select_related("version").first()
+    if pinned is not None and pinned.version is not None:
+        return _rate_under(workflow, block, pinned.version.number) if metric == PASS_RATE else None
+    if pinned is not None:
+        rows = rows.filter(run=pinned.run_id)
+    else:
+        worse = Regression.objects.unresolved().filter(workflow=workflow, node_id=block)
+        began = worse.filter(kind__in=QUALITY_KINDS).aggregate(began=Min("since_number"))["began"]
+        rows = rows.filter(number__lt=began) if began else rows
+    return _level(rows.order_by("-number").values_list(_expression(metric), flat=True), metric)
+
+
+def _rate_under(workflow: Workflow, block: str, version: int) -> dict[str, Any] | None:
+    """The pass rate of a version, from the block's running totals: its runs may be a million ago."""
+    slices = BlockStatistics.objects.filter(workflow=workflow, node_id=block)
+    by_version = slices.values_list("slices__workflow_version", flat=True).first() or {}
+    totals = by_version.get(str(version)) or {}
+    if not totals.get("graded"):
+        return None
+    rate = totals["passed"] / totals["graded"]
+    return {"count": totals["graded"], "mean": rate, "low": None, "high": None}
+
+
+def _level(values: Any, metric: str) -> dict[str, Any] | None:
+    """What the newest of these values make usual."""
+    known = [number for value in values[:WINDOW] if (number := _as_number(value)) is not None]
+    normal = normal_of(known)
+    if normal is None:
+        return None
+    level = as_level(normal)
+    # A run passes or not; where nine runs in ten lie says nothing about a rate.
+    return level | {"low": None, "high": None} if metric == PASS_RATE else level
 
 
 def _whole_baseline(
@@ -239,13 +292,7 @@ def _whole_baseline(
     elif begun:
         rows = rows.filter(run_number__lt=min(begun))
     per_run = rows.order_by("-run_number").values("run_number").annotate(seen_value=_total(metric))
-    values = [_as_number(value) for value in per_run.values_list("seen_value", flat=True)[:WINDOW]]
-    normal = normal_of([value for value in values if value is not None])
-    if normal is None:
-        return None
-    level = as_level(normal)
-    # A run passes or not; where nine runs in ten lie says nothing about a rate.
-    return level | {"low": None, "high": None} if metric == PASS_RATE else level
+    return _level(per_run.values_list("seen_value", flat=True), metric)
 
 
 def _version_changes(rows: QuerySet[Observation], block: str, seen: Sequence[Seen]) -> list[dict[str, Any]]:

@@ -16,7 +16,7 @@ from workflows_app.models import Environment, Run, Source, Workflow
 PAGE_SIZE = 50
 LATELY = 20  # runs that a row's figures speak of
 STRETCH = 5  # runs behind one point of the sparkline
-STATES = {"": "Any state", "regressed": "With open regressions", "enabled": "Enabled", "disabled": "Disabled"}
+STATES = {"": "Any state", "regressed": "Regressed", "enabled": "Enabled", "disabled": "Disabled"}
 
 
 @dataclass
@@ -24,7 +24,8 @@ class Row:
     """One workflow and how its last runs went."""
 
     workflow: Workflow
-    open_regressions: int = 0
+    regressions: int = 0  # that are not over, acknowledged or not
+    open_regressions: int = 0  # that nobody has acknowledged
     last_run: Run | None = None
     verdicts: list[bool] = field(default_factory=list)  # oldest first
     costs: list[float] = field(default_factory=list)
@@ -44,7 +45,7 @@ class Row:
 
     @property
     def sparkline(self) -> SafeString:
-        tone = "bad" if self.open_regressions else "accent"
+        tone = "bad" if self.regressions else "accent"
         return sparkline(_rates(self.verdicts), metric="pass_rate", tone=tone, width=96, height=28)
 
 
@@ -58,7 +59,7 @@ def find(search: str, state: str) -> QuerySet[Workflow]:
     """The workflows whose name or slug holds a text, in a state."""
     rows = Workflow.objects.for_list().defer("current_version__yaml")
     if search:
-        rows = rows.filter(Q(slug__icontains=search) | Q(name__icontains=search))
+        rows = rows.called(search)
     if state == "regressed":
         rows = rows.filter(Exists(Regression.objects.unresolved().filter(workflow=OuterRef("pk"))))
     elif state in ("enabled", "disabled"):
@@ -79,13 +80,15 @@ def page_of(workflows: QuerySet[Workflow], after: str = "") -> tuple[list[Row], 
 
 def _add_regressions(rows: dict[int, Row]) -> None:
     counts = (
-        Regression.objects.filter(workflow__in=rows, state=RegressionState.OPEN)
+        Regression.objects.unresolved()
+        .filter(workflow__in=rows)
         .order_by()
         .values_list("workflow")
-        .annotate(Count("pk"))
+        .annotate(all=Count("pk"), open=Count("pk", filter=Q(state=RegressionState.OPEN)))
     )
-    for workflow_id, count in counts:
-        rows[workflow_id].open_regressions = count
+    for workflow_id, count, still_open in counts:
+        rows[workflow_id].regressions = count
+        rows[workflow_id].open_regressions = still_open
 
 
 def _add_runs(rows: dict[int, Row]) -> None:

@@ -335,6 +335,6 @@ class Attention(ApiView):
         parameters=[OpenApiParameter("limit", {"type": "integer", "minimum": 1})],
     )
     def get(self, request: Request) -> Response:
-        """Unresolved regressions by evidence, each with its sentence, then runs that failed today."""
+        """Open regressions by evidence, runs that failed today, then regressions somebody acknowledged."""
         limit = limit_of(request) if "limit" in request.query_params else MOST_ATTENTION
         return in_one_piece(attention(limit))

@@ -14,7 +14,8 @@ __all__ = ["BaselineBand", "RegressionMark", "TrendPoint", "VersionMark", "trend
 
 LABELS_ABOVE, BOTTOM = 26, 24  # room for version labels above and run labels below
 WIDE = 1000  # of the stretched drawing inside; marks and text keep their size
-MARK_ROOM = 7  # pixels a mark needs
+MARK_ROOM = 9  # pixels a mark needs
+MOST_CHANGES = 40  # versions that each can be pointed at; of more, those that have room for a label
 LABEL_ROOM = 46  # pixels a version label needs
 NO_RUNS = "No completed runs to draw."
 NARROW_LABEL = 16  # characters of a run label, of which three fit at a phone's width
@@ -194,25 +195,46 @@ def _baseline(frame: _Frame, baseline: BaselineBand | None) -> list[SafeString]:
 
 def _versions(frame: _Frame, versions: Sequence[VersionMark]) -> list[SafeString]:
     """Every change has its line; a label only where there is room for it."""
-    parts = []
+    marks = sorted((mark for mark in versions if 0 <= mark.index < frame.count), key=lambda m: m.index)
+    parts, crowded = [], []
     room_from = -1.0
-    for mark in sorted(versions, key=lambda m: m.index):
-        if not 0 <= mark.index < frame.count:
-            continue
-        x = frame.x(mark.index)
+    for mark in marks:
         pixels = frame.across(mark.index) / 100 * frame.width
-        inside: list[object] = [
-            element("title", f"Version change: {mark.label}"),
-            element("line", x1=x, x2=x, y1=frame.top - 8, y2=frame.floor),
-        ]
-        if pixels >= room_from:
-            anchor = "end" if pixels > frame.width - LABEL_ROOM else "start"
-            inside.append(
-                element("text", mark.label, x=x, y=12, text_anchor=anchor, class_="chart__version-label")
-            )
+        has_label = pixels >= room_from
+        if has_label:
             room_from = pixels + LABEL_ROOM
-        parts.append(_link(mark.href, "chart__change", *inside))
-    return parts
+        if has_label or len(marks) <= MOST_CHANGES:
+            parts.append(_change(frame, mark, pixels if has_label else None))
+        else:
+            x = number(frame.across(mark.index) / 100 * WIDE)
+            crowded.append(f"M{x} {frame.top - 8}V{number(frame.floor)}")
+    return [*([_stretched(frame, ("chart__crowd", crowded))] if crowded else ()), *parts]
+
+
+def _change(frame: _Frame, mark: VersionMark, label_at: float | None) -> SafeString:
+    x = frame.x(mark.index)
+    inside: list[object] = [
+        element("title", f"Version change: {mark.label}"),
+        element("line", x1=x, x2=x, y1=frame.top - 8, y2=frame.floor),
+    ]
+    if label_at is not None:
+        anchor = "end" if label_at > frame.width - LABEL_ROOM else "start"
+        inside.append(
+            element("text", mark.label, x=x, y=12, text_anchor=anchor, class_="chart__version-label")
+        )
+    return _link(mark.href, "chart__change", *inside)
+
+
+def _stretched(frame: _Frame, *paths: tuple[str, list[str]]) -> SafeString:
+    """Paths in a drawing that takes the width there is."""
+    return element(
+        "svg",
+        *(element("path", d="".join(path), class_=css) for css, path in paths if path),
+        width="100%",
+        height=frame.height,
+        viewBox=f"0 0 {WIDE} {frame.height}",
+        preserveAspectRatio="none",
+    )
 
 
 def _link(href: str | None, css: str, *inside: object) -> SafeString:
@@ -265,15 +287,7 @@ def _line(frame: _Frame, groups: list[Bin]) -> SafeString:
         top, bottom = frame.y(max(group.known)), frame.y(min(group.known))
         if top != bottom:
             spread.append(f"M{x} {number(top)}V{number(bottom)}")
-    return element(
-        "svg",
-        *([element("path", d="".join(spread), class_="chart__range")] if spread else ()),
-        element("path", d="".join(path), class_="chart__line"),
-        width="100%",
-        height=frame.height,
-        viewBox=f"0 0 {WIDE} {frame.height}",
-        preserveAspectRatio="none",
-    )
+    return _stretched(frame, ("chart__range", spread), ("chart__line", path))
 
 
 SHAPES = {"failed": "M0-5 5 0 0 5-5 0z", "error": "M0-5 5 4h-10z"}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 
 from django.db.models import QuerySet
@@ -15,7 +14,8 @@ from django.views.decorators.http import require_safe
 from evals_app import dashboard as figures_of
 from evals_app.charts import sparkline
 from evals_app.demo.story import TOLD
-from evals_app.effects import evidence_word
+from evals_app.models import Regression
+from evals_app.told import Told, tell
 from workflows_app import access, formats
 from workflows_app.models import Run, Workflow, WorkflowVersion
 
@@ -24,7 +24,8 @@ BEFORE = {"24h": "24 h before", "7d": "7 d before", "30d": "30 d before"}
 DEFAULT_RANGE = "7d"
 MOST_RUNNING = 20
 MOST_LATEST = 10
-MOST_ATTENTION = 20
+MOST_ATTENTION = 16
+MOST_COUNTED = 1_000  # failed runs
 
 
 @dataclass(frozen=True)
@@ -51,16 +52,18 @@ class Progress:
 def dashboard(request: HttpRequest) -> HttpResponse:
     """What needs attention, and how things go."""
     range_ = _range(request)
+    latest = list(_latest())
     context = {
         **_now(),
         "range": range_,
         "ranges": RANGES,
-        "figures": _figures(range_) if "range" in request.GET else None,
+        "figures": _figures(range_) if {"range", "part"} & request.GET.keys() else None,
         "before": BEFORE[range_],
-        "attention": _attention(),
+        **_attention(),
         "may_handle": access.may(request.user, "evals_app.handle_regression"),
         "may_save": access.may(request.user, "workflows_app.add_workflow"),
-        "latest": _latest(),
+        "latest": latest,
+        "is_settling": any(run.is_settling for run in latest),
         "has_workflows": Workflow.objects.exists(),
         "is_demo": Workflow.objects.filter(is_demo=True).exists(),
     }
@@ -87,23 +90,39 @@ def now(request: HttpRequest) -> HttpResponse:
     """What runs now, what ran last and what needs attention, for the page to take over as it changes."""
     context = {
         **_now(),
-        "attention": _attention(),
+        **_attention(),
         "may_handle": access.may(request.user, "evals_app.handle_regression"),
         "latest": _latest(),
     }
     return render(request, "evals/_dashboard_now.html", context)
 
 
-def _attention() -> list[dict[str, Any]]:
-    """What needs attention, with the evidence in a word and the moment as a time."""
-    return [
-        item
-        | {
-            "moment": datetime.fromisoformat(item["at"]),
-            "evidence": evidence_word(item["regression"]["evidence"]) if item["regression"] else "",
-        }
-        for item in figures_of.attention(MOST_ATTENTION)
-    ]
+@dataclass(frozen=True)
+class Item:
+    """Something that needs attention: a regression, or a run that failed."""
+
+    told: Told | None = None
+    run: Run | None = None
+
+    @property
+    def sentence(self) -> str:
+        return self.told.sentence if self.told else figures_of.failure_sentence(self.run) if self.run else ""
+
+
+def _attention() -> dict[str, Any]:
+    """What needs attention as far as there is room for it, and how much there is in all."""
+    found = figures_of.needing_attention(MOST_ATTENTION)
+    told = {one.row.pk: one for one in tell(row for row in found if isinstance(row, Regression))}
+    items = [Item(told[row.pk]) if isinstance(row, Regression) else Item(run=row) for row in found]
+    regressions = Regression.objects.unresolved().count()
+    failures = figures_of.failed_lately()[: MOST_COUNTED + 1].count()
+    return {
+        "attention": items,
+        "attention_count": regressions + min(failures, MOST_COUNTED),
+        "is_count_cut": failures > MOST_COUNTED,
+        "more_regressions": regressions - len(told),
+        "more_failures": min(failures, MOST_COUNTED) - (len(items) - len(told)),
+    }
 
 
 def _range(request: HttpRequest) -> str:

@@ -15,6 +15,7 @@ from evals_app.case_maker import CaseProposal, propose_case, save_case
 from evals_app.models import EvalSuiteRun
 from evals_app.suite_pages import CaseRow, ChangeRow, SuiteRow, comparison_sentence, suite_run_page
 from workflows_app import access
+from workflows_app.addresses import asked_number, page_of
 from workflows_app.diff import side_by_side
 from workflows_app.engine.definition import InvalidDocument
 from workflows_app.models import Run, RunNode, Workflow
@@ -22,18 +23,22 @@ from workflows_app.services import Refused, Stale
 
 START = "workflows_app.start_run"
 CHANGE = "workflows_app.change_workflow"
-RUNS_SHOWN = 50
+SUITES_A_PAGE = 40
+CASES_A_PAGE = 40
+EVALUATIONS_A_PAGE = 20
+CHANGES_A_PAGE = 60
 
 
 @require_safe
 @access.requires(access.SEE)
 def suite_list(request: HttpRequest) -> HttpResponse:
     """Every workflow with cases, and how its suite did over time."""
-    rows = [SuiteRow.of(one) for one in suites.overview()]
+    page = page_of(request, "suites", suites.with_suites(), SUITES_A_PAGE)
+    page.object_list = [SuiteRow.of(one) for one in suites.overview(list(page))]
     context = {
-        "rows": rows,
-        "is_demo": any(row.suite.workflow.is_demo for row in rows),
-        "has_runs": bool(rows) or Run.objects.exists(),
+        "rows": page,
+        "is_demo": any(row.suite.workflow.is_demo for row in page),
+        "has_runs": bool(page) or Run.objects.exists(),
         "may_start": access.may(request.user, START),
     }
     return render(request, "evals/suites.html", context)
@@ -44,17 +49,17 @@ def suite_list(request: HttpRequest) -> HttpResponse:
 def suite(request: HttpRequest, slug: str) -> HttpResponse:
     """One workflow's suite: each case over time, and its evaluations."""
     workflow = _workflow(slug)
-    cases = [CaseRow.of(one) for one in suites.case_histories(workflow)]
-    runs = list(EvalSuiteRun.objects.for_list().filter(workflow=workflow)[: RUNS_SHOWN + 1])
+    cases = page_of(request, "cases", suites.case_histories(workflow), CASES_A_PAGE)
+    cases.object_list = [CaseRow.of(one) for one in cases.object_list]
+    rows = EvalSuiteRun.objects.for_list().filter(workflow=workflow)
     section = suites.suite_of(workflow)
     context = {
         "workflow": workflow,
         "cases": cases,
         "current_count": len(section.cases) if section else 0,
         "threshold": section.threshold if section else None,
-        "runs": runs[:RUNS_SHOWN],
-        "has_more": len(runs) > RUNS_SHOWN,
-        "latest": runs[0] if runs else None,
+        "runs": page_of(request, "evaluations", rows, EVALUATIONS_A_PAGE),
+        "latest": rows.first(),
         "may_start": access.may(request.user, START),
     }
     return render(request, "evals/suite.html", context)
@@ -80,11 +85,12 @@ def start(request: HttpRequest, slug: str) -> HttpResponse:
 def suite_run(request: HttpRequest, run_id: UUID) -> HttpResponse:
     """One evaluation, failing cases first; its script asks for the part while it goes on."""
     one = _suite_run(run_id)
+    asked = request.GET.get("case", "")
     context = {
         "suite_run": one,
-        "page": suite_run_page(one, request.GET.get("case", "")),
+        "page": suite_run_page(one, asked, asked_number(request, "cases") or 1),
         "previous": suites.previous_of(one),
-        "asked": request.GET.get("case", ""),
+        "asked": asked,
         "may_start": access.may(request.user, START),
     }
     template = "evals/_suite_run.html" if request.GET.get("part") else "evals/suite_run.html"
@@ -115,7 +121,8 @@ def compare(request: HttpRequest, run_id: UUID, other_id: UUID) -> HttpResponse:
         raise Http404("These are evaluations of two workflows.")
     changes = suites.compare_suites(before, after)
     sentence, tone = comparison_sentence(changes)
-    rows = [ChangeRow.of(change) for change in changes]
+    rows = page_of(request, "cases", changes, CHANGES_A_PAGE)
+    rows.object_list = [ChangeRow.of(change) for change in rows.object_list]
     context = {"before": before, "after": after, "rows": rows, "sentence": sentence, "tone": tone}
     return render(request, "evals/suite_compare.html", context)
 
@@ -147,7 +154,9 @@ def make_case(request: HttpRequest, run_id: UUID, pk: int) -> HttpResponse:
         context |= {
             "proposal": proposal,
             "case_id": proposal.case_id,
-            "diff": side_by_side(proposal.yaml_text_old, proposal.yaml_text_new),
+            "diff": side_by_side(proposal.yaml_text_old, proposal.yaml_text_new).part(
+                asked_number(request, "parts")
+            ),
             "was_stale": request.method == "POST",
         }
     return render(request, "evals/make_case.html", context)

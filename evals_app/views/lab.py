@@ -13,12 +13,14 @@ from django.template.loader import render_to_string
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from evals_app.backtest import MOST_OUTPUTS, Backtest, backtest, backtest_in_steps
+from evals_app.blocks import to_pick
 from evals_app.lab import LIMITS, BacktestReport, Trial, blocks_of, catalogue, report
 from workflows_app import access
 from workflows_app.engine.definition import Fault
 from workflows_app.models import RunNode, Workflow
 
-MOST_WORKFLOWS = 1_000
+WORKFLOWS_TO_PICK = 100  # those changed last, and the chosen one
+BLOCKS_TO_PICK = 100
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -28,7 +30,7 @@ def lab(request: HttpRequest) -> HttpResponse:
     action = request.POST.get("action", "try")
     trial = Trial.typed(request.POST) if request.method == "POST" else _opened(request)
     told: dict[str, Any] = {}
-    if action == "load" and (workflow := _workflow(trial.workflow)) is not None:
+    if action == "load" and trial.block and (workflow := _workflow(trial.workflow)) is not None:
         trial.start_from(workflow, trial.block)
     elif action == "backtest":
         told = _backtested(trial)
@@ -38,8 +40,8 @@ def lab(request: HttpRequest) -> HttpResponse:
         "result": trial.result if trial.configs else None,
         "families": catalogue(),
         "words": ("passed", "failed", "error"),
-        "workflows": Workflow.objects.order_by("slug").values_list("slug", flat=True)[:MOST_WORKFLOWS],
-        "blocks": _blocks(workflow) if workflow else [],
+        "workflows": _workflows(trial.workflow),
+        "blocks": _blocks(workflow, trial.block) if workflow else [],
         "limits": LIMITS,
         "most_outputs": MOST_OUTPUTS,
         **told,
@@ -144,7 +146,13 @@ def _workflow(slug: str) -> Workflow | None:
     return found
 
 
-def _blocks(workflow: Workflow) -> list[tuple[str, int]]:
-    """The blocks of the current version, each with how many assertions it has."""
+def _workflows(chosen: str) -> list[str]:
+    found = Workflow.objects.order_by("-updated_at").values_list("slug", flat=True)[:WORKFLOWS_TO_PICK]
+    return sorted({*found, *([chosen] if chosen else [])})
+
+
+def _blocks(workflow: Workflow, chosen: str = "") -> list[tuple[str, int]]:
+    """Blocks of the current version, each with how many assertions it has."""
     blocks = blocks_of(workflow.current_version)
-    return [(name, len(block.assertions or ())) for name, block in blocks.items()]
+    names = to_pick(list(blocks), chosen, BLOCKS_TO_PICK)
+    return [(name, len(blocks[name].assertions or ())) for name in names]

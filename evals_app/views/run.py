@@ -3,29 +3,32 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any
 from uuid import UUID
 
 from django.contrib import messages
-from django.http import HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_POST, require_safe
 
 from evals_app.fixtures import case_yaml
-from evals_app.inspector import Inspector
-from evals_app.outputs import read_output
-from evals_app.regressions import sentence
+from evals_app.inspector import ALONE, BESIDE, Inspector, Space
+from evals_app.outputs import read_text, read_values
 from evals_app.run_blocks import RunBlocks
 from evals_app.run_log import log_lines
-from evals_app.views.workflows import Told
+from evals_app.told import tell
 from workflows_app import access, formats, services
+from workflows_app.addresses import asked_number
 from workflows_app.credentials import shown_inputs
 from workflows_app.engine.definition import InvalidDocument
 from workflows_app.models import Run, RunNode
 
-LATEST_EVENTS = 120  # when the page comes
+LATEST_EVENTS = 40  # when the page comes
 MOST_EVENTS = 200  # that come later, at once
-MOST_YAML = 8_000
+YAML_BYTES = 4_000
+VALUES_BYTES = 2_000  # of the inputs, and of the outputs
+MOST_REGRESSIONS = 3
 START, CANCEL = "workflows_app.start_run", "workflows_app.cancel_run"
 
 
@@ -47,12 +50,11 @@ def run_page(request: HttpRequest, run_id: UUID) -> HttpResponse:
         "log": log_lines(run, events),
         "log_left_out": run.last_seq - len(events),
         "inspector": _inspector(run, row.node.pk) if row and row.node else None,
-        "regressions": _regressions(run),
+        **_regressions(run),
         "may_handle": access.may(request.user, "evals_app.handle_regression"),
-        "inputs": read_output(json.dumps(shown_inputs(run), ensure_ascii=False)) if run.inputs else None,
-        "outputs": read_output(json.dumps(run.outputs, ensure_ascii=False)) if run.outputs else None,
-        "yaml_lines": run.version.yaml[:MOST_YAML].splitlines(),
-        "yaml_is_cut": len(run.version.yaml) > MOST_YAML,
+        "inputs": read_values(shown_inputs(run), VALUES_BYTES),
+        "outputs": read_values(run.outputs or {}, VALUES_BYTES),
+        "yaml": read_text(run.version.yaml, YAML_BYTES),
         "is_live": run.observed_at is None,
         "badge_statuses": list(formats.STATUSES),
         "badge_verdicts": list(formats.VERDICTS),
@@ -63,33 +65,36 @@ def run_page(request: HttpRequest, run_id: UUID) -> HttpResponse:
 @require_safe
 @access.requires(access.SEE)
 def run_fragments(request: HttpRequest, run_id: UUID) -> HttpResponse:
-    """What changed since an event, for a page that is open: head and log; with `all` graph and blocks too."""
+    """What changed since an event, for a page that is open: head and log; with `part=all` graph and blocks too."""
     run = _run(run_id)
-    after = request.GET.get("after", "0")
-    since = int(after) if after.isdecimal() and len(after) < 10 else 0
-    events = run.events.filter(seq__gt=since).order_by("seq")[:MOST_EVENTS]
-    parts = {"log": log_lines(run, events), "is_all": "all" in request.GET}
+    events = run.events.filter(seq__gt=asked_number(request, "seq")).order_by("seq")[:MOST_EVENTS]
+    parts = {"log": log_lines(run, events), "is_all": request.GET.get("part") == "all"}
     return render(request, "evals/_run_parts.html", _parts(request, run) | parts)
 
 
 def _parts(request: HttpRequest, run: Run) -> dict[str, Any]:
     return {
         "run": run,
-        "blocks": RunBlocks(run, is_whole="whole" in request.GET),
+        "blocks": RunBlocks(
+            run, page=asked_number(request, "blocks") or 1, is_graph_asked="graph" in request.GET
+        ),
         "previous": Run.objects.before(run).only("number").first(),
         "may_start": access.may(request.user, START),
         "may_cancel": access.may(request.user, CANCEL) and not run.is_terminal,
     }
 
 
-def _regressions(run: Run) -> list[Told]:
-    rows = run.regressions_found.select_related("acknowledged_by").by_evidence()
-    return [Told(one, sentence(one, run.workflow.slug)) for one in rows]
+def _regressions(run: Run) -> dict[str, Any]:
+    rows = list(run.regressions_found.select_related("workflow", "acknowledged_by").by_urgency())
+    return {
+        "regressions": tell(rows[:MOST_REGRESSIONS]),
+        "regressions_left_out": len(rows[MOST_REGRESSIONS:]),
+    }
 
 
-def _inspector(run: Run, pk: int) -> Inspector:
+def _inspector(run: Run, pk: int, space: Space = BESIDE, assertions_page: int = 1) -> Inspector:
     nodes = run.nodes.select_related("child_run__workflow")
-    return Inspector(run, get_object_or_404(nodes, pk=pk))
+    return Inspector(run, get_object_or_404(nodes, pk=pk), space, assertions_page)
 
 
 @require_safe
@@ -97,16 +102,36 @@ def _inspector(run: Run, pk: int) -> Inspector:
 def node_page(request: HttpRequest, run_id: UUID, pk: int) -> HttpResponse:
     """One node: a part of the run's page for its script, a page of its own for everyone else."""
     run = _run(run_id)
-    template = "evals/_inspector.html" if request.GET.get("part") else "evals/node.html"
-    return render(request, template, {"run": run, "inspector": _inspector(run, pk)})
+    if request.GET.get("part"):
+        return render(request, "evals/_inspector.html", {"run": run, "inspector": _inspector(run, pk)})
+    inspector = _inspector(run, pk, ALONE, asked_number(request, "assertions") or 1)
+    return render(request, "evals/node.html", {"run": run, "inspector": inspector})
 
 
 @require_safe
 @access.requires(access.SEE)
-def node_output(request: HttpRequest, run_id: UUID, pk: int) -> HttpResponse:
-    """The whole output as plain text."""
-    node = get_object_or_404(RunNode.objects.only("output"), run=run_id, pk=pk)
-    return _plain(node.output)
+def node_text(request: HttpRequest, run_id: UUID, pk: int, what: str) -> HttpResponse:
+    """The whole output, the whole prompt, or all that the code printed, as plain text."""
+    if what not in TEXTS:
+        raise Http404("A node has no such text.")
+    rows = RunNode.objects.only("run_id", "details" if what == "printed" else what)
+    return _plain(TEXTS[what](get_object_or_404(rows, run=run_id, pk=pk)))
+
+
+TEXTS: dict[str, Callable[[RunNode], str]] = {
+    "output": lambda node: node.output,
+    "prompt": lambda node: node.prompt,
+    "printed": lambda node: str(node.details.get("stdout") or ""),
+}
+
+
+@require_safe
+@access.requires(access.SEE)
+def run_values(request: HttpRequest, run_id: UUID, what: str) -> HttpResponse:
+    """All of a run's inputs or outputs, as JSON."""
+    run = _run(run_id)
+    values = shown_inputs(run) if what == "inputs" else run.outputs
+    return _plain(json.dumps(values, ensure_ascii=False, indent=2))
 
 
 @require_safe

@@ -9,14 +9,37 @@ from uuid import UUID
 from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse, StreamingHttpResponse
 from django.shortcuts import redirect, render
+from django.urls import reverse
 from django.views.decorators.http import require_safe
 
 from evals_app import run_export
-from evals_app.run_list import SORTS, Order, RunFilter, chunks_of, page_of, workflow_suggestions
+from evals_app.run_list import (
+    MOST_NEWER,
+    NEWEST_FIRST,
+    PAGE_SIZE,
+    SORTS,
+    Order,
+    RunFilter,
+    chunks_of,
+    count_before,
+    page_of,
+    workflow_suggestions,
+)
 from workflows_app import access
 from workflows_app.models import Run, RunQuerySet
 
 HEADINGS = {"score": "Score", "cost": "Cost", "duration": "Duration", "started": "Started"}
+# The same orders where the columns have no heads; the first is the one that needs no word in the address.
+ORDERS = {
+    "": "Newest first",
+    "started": "Oldest first",
+    "-score": "Best score first",
+    "score": "Worst score first",
+    "-cost": "Dearest first",
+    "cost": "Cheapest first",
+    "-duration": "Slowest first",
+    "duration": "Fastest first",
+}
 FORMATS = {
     "csv": (run_export.csv_lines, "text/csv"),
     "jsonl": (run_export.json_lines, "application/x-ndjson"),
@@ -29,26 +52,53 @@ def run_list(request: HttpRequest) -> HttpResponse:
     """Runs, newest first unless asked otherwise."""
     form = RunFilter(request.GET)
     order = Order.of(request.GET.get("sort", ""))
-    runs = form.apply(Run.objects.for_list())
+    runs = form.apply(Run.objects.for_list(), order)
     page = page_of(runs, order, after=request.GET.get("after", ""), before=request.GET.get("before", ""))
     kept = _kept(request)
     is_first_page = not (request.GET.get("after") or request.GET.get("before"))
+    shows_newest = is_first_page and order.name == NEWEST_FIRST
     context = {
         "form": form,
         "page": page,
         "headings": [_heading(key, order, kept) for key in SORTS],
         "order": order,
+        "orders": ORDERS,
         "left_out": HEADINGS[order.key].lower() if order.key != "started" else "",
         "earlier_url": _address(kept, before=page.earlier) if page.earlier else "",
         "later_url": _address(kept, after=page.later) if page.later else "",
         "is_first_page": is_first_page,
+        "shows_newest": shows_newest,
+        "rows_url": reverse("run-rows") + _address(kept, **({"newer": page.first} if shows_newest else {})),
         "is_empty": not page.runs and not kept and is_first_page,
         "query": urlencode(kept),
         "is_demo": any(run.workflow.is_demo for run in page.runs),
         "suggestions": workflow_suggestions(),
         "may_start": access.may(request.user, "workflows_app.start_run"),
+        "may_save": access.may(request.user, "workflows_app.add_workflow"),
     }
     return render(request, "evals/runs.html", context)
+
+
+@require_safe
+@access.requires(access.SEE)
+def run_rows(request: HttpRequest) -> HttpResponse:
+    """Rows that a page shows, as they are now, and how many runs have come before its first one."""
+    context = {
+        "runs": Run.objects.for_list().filter(pk__in=_asked(request)[:PAGE_SIZE]),
+        "query": urlencode(_kept(request)),
+        "most_newer": MOST_NEWER,
+    }
+    if (first := request.GET.get("newer")) is not None:
+        runs = RunFilter(request.GET).apply(Run.objects.all())
+        context["newer"] = count_before(runs, Order(NEWEST_FIRST), first, MOST_NEWER)
+    return render(request, "evals/_run_rows.html", context)
+
+
+def _asked(request: HttpRequest) -> list[UUID]:
+    try:
+        return [UUID(text) for text in request.GET.getlist("run")]
+    except ValueError:
+        raise Http404("There is no such run.") from None
 
 
 def _kept(request: HttpRequest) -> dict[str, str]:
@@ -79,9 +129,10 @@ def _heading(key: str, order: Order, kept: dict[str, str]) -> dict[str, Any]:
 @access.requires(access.SEE)
 def run_export_file(request: HttpRequest, kind: str) -> StreamingHttpResponse:
     """Every run that passes the filters, in the order shown."""
-    runs: RunQuerySet = RunFilter(request.GET).apply(Run.objects.for_list())
+    order = Order.of(request.GET.get("sort", ""))
+    runs: RunQuerySet = RunFilter(request.GET).apply(Run.objects.for_list(), order)
     write, content_type = FORMATS[kind]
-    chunks = chunks_of(runs, Order.of(request.GET.get("sort", "")))
+    chunks = chunks_of(runs, order)
     return run_export.download(request, write(chunks), f"runs.{kind}", content_type)
 
 
@@ -89,11 +140,7 @@ def run_export_file(request: HttpRequest, kind: str) -> StreamingHttpResponse:
 @access.requires(access.SEE)
 def compare_selected(request: HttpRequest) -> HttpResponse:
     """From two ticked rows to their comparison, the newer against the older."""
-    try:
-        wanted = {UUID(text) for text in request.GET.getlist("run")}
-    except ValueError:
-        raise Http404("There is no such run.") from None
-    found = list(Run.objects.filter(pk__in=wanted).order_by("-created_at", "-id")[:3])
+    found = list(Run.objects.filter(pk__in=_asked(request)).order_by("-created_at", "-id")[:3])
     if len(found) != 2:
         messages.warning(request, f"Select two runs to compare; {len(found)} selected.")
         return redirect("run-list")

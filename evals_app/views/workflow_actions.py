@@ -90,16 +90,16 @@ def pin_baseline(request: HttpRequest, slug: str) -> HttpResponse:
         chosen_run = _run(workflow, named_run)
         if chosen_run is None:
             messages.error(request, f"{slug} has no run {named_run[:40]}. Give a number such as 42.")
-            return _back(request, workflow)
+            return _back(request, workflow, "versions")
     elif named_version:
         is_number = named_version.isdecimal() and len(named_version) < 10
         version = workflow.versions.filter(number=int(named_version)).first() if is_number else None
         if version is None:
             messages.error(request, f"{slug} has no version {named_version[:40]}.")
-            return _back(request, workflow)
+            return _back(request, workflow, "versions")
     if problem := actions.pin_problem(workflow, chosen_run, version):
         messages.error(request, problem)
-        return _back(request, workflow)
+        return _back(request, workflow, "versions")
     try:
         actions.pin_baseline(
             workflow,
@@ -109,13 +109,13 @@ def pin_baseline(request: HttpRequest, slug: str) -> HttpResponse:
         )
     except workflow_services.Refused as refused:
         messages.error(request, refused.message)
-        return _back(request, workflow)
+        return _back(request, workflow, "versions")
     what = f"run #{chosen_run.number}" if chosen_run else f"version {version.number}" if version else ""
     messages.success(
         request,
         f"New runs are compared with {what}." if what else "New runs are compared with the last 100 again.",
     )
-    return _back(request, workflow)
+    return _back(request, workflow, "versions")
 
 
 def _run(workflow: Workflow, named: str) -> Run | None:
@@ -154,11 +154,15 @@ def _handle(
         messages.warning(request, refused.message)
     else:
         messages.success(request, told)
-    return _back(request, regression.workflow)
+    return _back(request, regression.workflow, "regressions")
 
 
-def _back(request: HttpRequest, workflow: Workflow) -> HttpResponseRedirect:
-    """To where the form was, if that is a page of ours; else to the workflow."""
+def _back(request: HttpRequest, workflow: Workflow, section: str) -> HttpResponseRedirect:
+    """To where the form says, if that is a page of ours; else to the section of the workflow's page, as it was."""
     wanted = request.POST.get("next", "")
-    is_ours = url_has_allowed_host_and_scheme(wanted, {request.get_host()}, require_https=request.is_secure())
-    return HttpResponseRedirect(wanted if is_ours else workflow.get_absolute_url())
+    if url_has_allowed_host_and_scheme(wanted, {request.get_host()}, require_https=request.is_secure()):
+        return HttpResponseRedirect(wanted)
+    path = workflow.get_absolute_url()
+    page, _, query = request.headers.get("Referer", "").partition("#")[0].partition("?")
+    kept = f"?{query}" if query and page.endswith(path) else ""
+    return HttpResponseRedirect(f"{path}{kept}#{section}")

@@ -151,7 +151,10 @@ def _save(
     except IntegrityError:
         fault = Fault("", None, "Somebody else saved at the same moment; look at theirs and save again.")
         return _page(request, workflow, text, [fault], slug=slug, status=409)
-    messages.success(request, f"Saved as version {version.number}.")
+    if workflow and version.pk == workflow.current_version_id:
+        messages.info(request, f"Nothing changed: version {version.number} has this very text.")
+    else:
+        messages.success(request, f"Saved as version {version.number}.")
     if request.POST.get("then") == "run":
         return redirect("workflow-run", slug)
     return redirect(version.workflow.get_absolute_url())

@@ -3,56 +3,44 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 from urllib.parse import urlencode
 
-from django.core.paginator import Page, Paginator
+from django.core.paginator import Page
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
+from django.utils.safestring import SafeString
 from django.views.decorators.http import require_safe
 
 from evals_app import workflow_list as listing
-from evals_app.blocks import BLOCKS_A_PAGE, HISTORY, block_page, block_row
-from evals_app.effects import Effect, effects_of, effects_of_version, evidence_word
-from evals_app.models import BlockStatistics, PinnedBaseline, Regression, RegressionState
-from evals_app.regressions import sentence
-from evals_app.trend_picture import DEFAULT_RANGE, METRIC_NAMES, RANGES, trend_picture
+from evals_app.blocks import BLOCKS_A_PAGE, HISTORY, block_page, block_row, to_pick
+from evals_app.effects import Effect, effects_of, effects_of_version, known_evidence
+from evals_app.models import BlockStatistics, PinnedBaseline
+from evals_app.outputs import read_text
+from evals_app.told import Told, tell
+from evals_app.trend_picture import DEFAULT_RANGE, METRIC_NAMES, RANGES, metric_name, title_of, trend_picture
 from evals_app.trends import metrics_of
 from workflows_app import access
+from workflows_app.addresses import ASIDE, address, asked_number, page_of
 from workflows_app.diff import side_by_side
 from workflows_app.engine.definition import WorkflowDefinition
-from workflows_app.graph import GraphNode, definition_graph, graph_svg, layout
+from workflows_app.graph import GraphNode, drawing_of
 from workflows_app.models import Run, Workflow, WorkflowVersion
-from workflows_app.run_form import widgets_of
+from workflows_app.run_form import is_light, widgets_of
 
 SEE = "workflows_app.view_workflow"
-MOST_RUNS = 6
-MOST_DRAWN = 12  # blocks in a graph that nobody asked for: a larger one is as heavy as the rest of the page
+MOST_RUNS = 5
 VERSIONS_A_PAGE = 5
-REGRESSIONS_A_PAGE = 4
-MOST_SUSPECTED = 20
+BLOCKS_TO_PICK = 15
+METRICS_AT_ONCE = 7  # as buttons
+METRICS_TO_PICK = 10  # among the others
+LONGEST_METRIC = 100  # that has a name short enough to be picked
+REGRESSIONS_A_PAGE = 3
+MOST_SUSPECTED = 10
+YAML_BYTES = 8_000
 LONGEST_TEXT = 200
-
-
-@dataclass(frozen=True)
-class Told:
-    """A regression and the sentence that matters about it."""
-
-    row: Regression
-    sentence: str
-
-    @property
-    def is_over(self) -> bool:
-        return self.row.state == RegressionState.RESOLVED
-
-    @property
-    def suspected_version(self) -> int | None:
-        return (self.row.suspected or {}).get("workflow_version")
-
-    @property
-    def evidence(self) -> str:
-        return evidence_word(self.row.evidence)
+PICKED = ("metric", "range", "block")  # what the address says of the trend
 
 
 @require_safe
@@ -84,27 +72,33 @@ def workflow_page(request: HttpRequest, slug: str) -> HttpResponse:
     """One workflow: what is wrong with it, its graph, its trends, blocks, runs, regressions and versions."""
     workflow = find(slug)
     rows = {row.node_id: row for row in workflow.block_statistics.defer("state")}
-    blocks = block_page(workflow, rows, _number(request, "blocks"), _text(request, "block"))
-    regressions = _regressions(workflow, _number(request, "regressions"))
-    worse = list(workflow.regressions.unresolved().by_evidence().select_related("acknowledged_by"))
+    blocks = block_page(
+        workflow,
+        rows,
+        asked_number(request, "blocks"),
+        _text(request, "block"),
+        asked_number(request, "assertions") or 1,
+    )
+    regressions = _regressions(request, workflow)
+    worse = list(workflow.regressions.unresolved().by_urgency().select_related("acknowledged_by"))
+    runs = _latest_runs(workflow)
     definition = definition_of(workflow)
     widgets = widgets_of(definition) if definition else []
-    is_asked_for = any(name in request.GET for name in ("metric", "range", "block"))
     context = {
         "workflow": workflow,
         "is_readable": definition is not None,
-        "graph": _graph(workflow, rows, {one.node_id for one in worse}, {row.id for row in blocks})
-        if blocks.paginator.count <= MOST_DRAWN or "graph" in request.GET
-        else "",
-        "trend": _trend(request, workflow) if is_asked_for else None,
+        "graph": _graph(request, workflow, rows, {one.node_id for one in worse}, {row.id for row in blocks}),
+        "trend": _trend(request, workflow) if _is_picked(request) or "part" in request.GET else None,
         "blocks": blocks,
         "regressions": regressions,
-        "alarm": Told(worse[0], sentence(worse[0], slug)) if worse else None,
+        "alarm": next(iter(tell(worse[:1])), None),
         "worse_count": len(worse),
-        "runs": _latest_runs(workflow),
-        "versions": _versions(workflow, list(rows.values()), _number(request, "versions")),
+        "runs": runs,
+        "is_settling": any(run.is_settling for run in runs),
+        "versions": _versions(request, workflow, list(rows.values())),
         "pinned": _pinned(workflow),
         "widgets": widgets,
+        "has_run_dialog": is_light(widgets),
         "runs_with_defaults": not any(widget.is_required for widget in widgets),
         **permissions(request),
     }
@@ -117,14 +111,12 @@ def workflow_trend(request: HttpRequest, slug: str) -> HttpResponse:
     """The chart of the workflow or of one block, with its pickers: a part of the page that comes after it."""
     workflow = find(slug)
     if request.GET.get("small"):
-        block = _block(request, workflow)
-        picture = trend_picture(workflow, block, "score", str(HISTORY), width=240, height=150)
-        return render(request, "evals/_trend_small.html", {"picture": picture})
+        return HttpResponse(_small_chart(workflow, _block(request, workflow)))
     response = render(
         request, "evals/_trend.html", {"workflow": workflow, "trend": _trend(request, workflow)}
     )
-    if request.GET:  # something was picked: the page's address says what, to be sent on and gone back to
-        response["HX-Push-Url"] = f"{workflow.get_absolute_url()}?{request.GET.urlencode()}"
+    if _is_picked(request):  # the page's address says what, to be sent on and gone back to
+        response["HX-Push-Url"] = workflow.get_absolute_url() + address(request)
     return response
 
 
@@ -136,7 +128,8 @@ def workflow_block(request: HttpRequest, slug: str) -> HttpResponse:
     block = block_row(workflow, _text(request, "block"))
     if block is None:
         raise Http404(f"{slug} has no such block.")
-    return render(request, "evals/_block_body.html", {"workflow": workflow, "block": block})
+    chart = _small_chart(workflow, block.id) if block.count else None
+    return render(request, "evals/_block_body.html", {"workflow": workflow, "block": block, "chart": chart})
 
 
 @require_safe
@@ -165,7 +158,7 @@ def version_page(request: HttpRequest, slug: str, number: int) -> HttpResponse:
     version = get_object_or_404(versions, number=number)
     against = _other_version(request, workflow, number)
     rows = list(workflow.block_statistics.defer("state").order_by("node_id"))
-    effects = effects_of_version(rows, number)
+    effects = effects_of_version(rows, number, known_evidence(workflow, [number]))
     neighbours = workflow.versions.filter(number__in=(number - 1, number + 1)).values_list(
         "number", flat=True
     )
@@ -173,25 +166,35 @@ def version_page(request: HttpRequest, slug: str, number: int) -> HttpResponse:
         "workflow": workflow,
         "version": version,
         "against": against,
-        "diff": side_by_side(against.yaml, version.yaml) if against else None,
+        "diff": side_by_side(against.yaml, version.yaml).part(asked_number(request, "parts"))
+        if against
+        else None,
+        "text": read_text(version.yaml, YAML_BYTES),
         "old_title": f"Version {against.number}" if against else "",
         "new_title": f"Version {number}",
-        "blocks": _effects_page(effects, _number(request, "blocks")),
-        "kept": f"against={against.number}&" if against and "against" in request.GET else "",
+        "blocks": page_of(request, "blocks", _known_first(effects), BLOCKS_A_PAGE),
         "previous": number - 1 if number - 1 in neighbours else None,
         "next": number + 1 if number + 1 in neighbours else None,
         "suspected_of": _suspected_of(workflow, number),
+        "is_pinned": PinnedBaseline.objects.filter(workflow=workflow, version=version).exists(),
         "runs": list(version.runs.for_list().order_by("-created_at")[:5]),
         **permissions(request),
     }
     return render(request, "evals/version.html", context)
 
 
-def _effects_page(effects: Mapping[str, Sequence[Effect]], number: int) -> Page[Any]:
+@require_safe
+@access.requires(SEE)
+def version_yaml(request: HttpRequest, slug: str, number: int) -> HttpResponse:
+    """The exact document of a version."""
+    version = get_object_or_404(WorkflowVersion.objects.only("yaml"), workflow__slug=slug, number=number)
+    return HttpResponse(version.yaml, content_type="text/plain; charset=utf-8")
+
+
+def _known_first(effects: Mapping[str, Sequence[Effect]]) -> list[tuple[str, Sequence[Effect]]]:
     """The blocks a version had an effect on, those first that it is known of."""
-    known = [(name, found) for name, found in effects.items() if found]
-    known.sort(key=lambda block: not any(one.word in ("worse", "better") for one in block[1]))
-    return Paginator(known, BLOCKS_A_PAGE).get_page(number or 1)
+    found = [(name, told) for name, told in effects.items() if told]
+    return sorted(found, key=lambda block: not any(one.word in ("worse", "better") for one in block[1]))
 
 
 def find(slug: str) -> Workflow:
@@ -219,14 +222,12 @@ def _text(request: HttpRequest, name: str) -> str:
     return request.GET.get(name, "").replace("\0", "").strip()[:LONGEST_TEXT]
 
 
-def _number(request: HttpRequest, name: str) -> int:
-    """A small whole number of the address; 0 where it has none."""
-    wanted = request.GET.get(name, "")
-    return int(wanted) if wanted.isascii() and wanted.isdecimal() and len(wanted) < 9 else 0
-
-
 def _graph(
-    workflow: Workflow, rows: dict[str, BlockStatistics], worse: Collection[str], shown: Collection[str]
+    request: HttpRequest,
+    workflow: Workflow,
+    rows: dict[str, BlockStatistics],
+    worse: Collection[str],
+    shown: Collection[str],
 ) -> Any:
     """The definition's graph; a block shows its usual score, is red while a regression is open, and leads to its card."""
     definition = definition_of(workflow)
@@ -240,12 +241,16 @@ def _graph(
             node,
             href=f"#block-{node.id}"
             if node.id in shown
-            else f"?{urlencode({'block': node.id})}#block-{node.id}",
+            else f"{address(request, block=node.id, blocks='')}#block-{node.id}",
             score=usual["mean"] if usual else None,
             status="failed" if node.id in worse else None,
         )
 
-    return graph_svg(layout(*definition_graph(definition, dress)))
+    return drawing_of(definition, dress, is_asked="graph" in request.GET)
+
+
+def _is_picked(request: HttpRequest) -> bool:
+    return any(name in request.GET for name in PICKED)
 
 
 def _block(request: HttpRequest, workflow: Workflow) -> str:
@@ -258,30 +263,31 @@ def _block(request: HttpRequest, workflow: Workflow) -> str:
     return block
 
 
+def _small_chart(workflow: Workflow, block: str) -> SafeString:
+    return trend_picture(workflow, block, "score", str(HISTORY), width=240, height=150).chart
+
+
 def _trend(request: HttpRequest, workflow: Workflow) -> dict[str, Any]:
     block = _block(request, workflow)
     metric = _text(request, "metric") or "score"
     range_ = request.GET.get("range", DEFAULT_RANGE)
     range_ = range_ if range_ in RANGES else DEFAULT_RANGE
     metrics = metrics_of(workflow, block) if block else list(METRIC_NAMES)
-    if metric not in metrics:
-        metrics.append(metric)
-
-    def link(**changed: str) -> str:
-        wanted = {"block": block, "metric": metric, "range": range_} | changed
-        return "?" + urlencode({name: value for name, value in wanted.items() if value})
-
+    metrics = [name for name in metrics if len(name) <= LONGEST_METRIC]
+    first = list(dict.fromkeys((*metrics[:METRICS_AT_ONCE], metric)))
     definition = definition_of(workflow)
     return {
         "block": block,
         "metric": metric,
-        "metric_name": METRIC_NAMES.get(metric, metric),
+        "title": title_of(metric),
         "range": range_,
         "range_name": RANGES[range_],
         "picture": trend_picture(workflow, block, metric, range_),
-        "metrics": [(name, METRIC_NAMES.get(name, name), link(metric=name)) for name in metrics],
-        "ranges": [(name, words, link(range=name)) for name, words in RANGES.items()],
-        "blocks": list(definition.blocks) if definition else [],
+        "metrics": [(name, metric_name(name), address(request, metric=name)) for name in first],
+        "more_metrics": metrics[METRICS_AT_ONCE : METRICS_AT_ONCE + METRICS_TO_PICK],
+        "ranges": [(name, words, address(request, range=name)) for name, words in RANGES.items()],
+        "blocks": to_pick(list(definition.blocks), block, BLOCKS_TO_PICK) if definition else [],
+        "kept": [(name, value) for name, value in request.GET.items() if name not in (*PICKED, *ASIDE)],
     }
 
 
@@ -289,18 +295,18 @@ def _latest_runs(workflow: Workflow) -> list[Run]:
     return list(workflow.runs.for_list().order_by("-number")[:MOST_RUNS])
 
 
-def _regressions(workflow: Workflow, number: int) -> Page[Told]:
-    """Open ones by evidence, then those that are over."""
+def _regressions(request: HttpRequest, workflow: Workflow) -> Page[Told]:
+    """What needs somebody first, what is over last."""
     rows = workflow.regressions.select_related("acknowledged_by").by_urgency()
-    page: Page[Any] = Paginator(rows, REGRESSIONS_A_PAGE).get_page(number or 1)
-    page.object_list = [Told(one, sentence(one, workflow.slug)) for one in page.object_list]
+    page = page_of(request, "regressions", rows, REGRESSIONS_A_PAGE)
+    page.object_list = tell(page.object_list)
     return page
 
 
-def _versions(workflow: Workflow, rows: list[BlockStatistics], number: int) -> Page[dict[str, Any]]:
-    effects = effects_of(rows)
+def _versions(request: HttpRequest, workflow: Workflow, rows: list[BlockStatistics]) -> Page[dict[str, Any]]:
     versions = workflow.versions.select_related("author").defer("yaml")
-    page: Page[Any] = Paginator(versions, VERSIONS_A_PAGE).get_page(number or 1)
+    page = page_of(request, "versions", versions, VERSIONS_A_PAGE)
+    effects = effects_of(rows, known_evidence(workflow, [version.number for version in page.object_list]))
     page.object_list = [
         {"version": version, "effect": next(iter(effects.get(version.number, ())), None)}
         for version in page.object_list
@@ -315,11 +321,11 @@ def _pinned(workflow: Workflow) -> PinnedBaseline | None:
 
 def _other_version(request: HttpRequest, workflow: Workflow, number: int) -> WorkflowVersion | None:
     """The version to compare with: the one asked for, else the one before."""
-    if wanted := _number(request, "against"):
+    if wanted := asked_number(request, "against"):
         return get_object_or_404(workflow.versions, number=wanted)
     return workflow.versions.filter(number__lt=number).order_by("-number").first()
 
 
 def _suspected_of(workflow: Workflow, number: int) -> list[Told]:
-    rows = Regression.objects.filter(workflow=workflow, suspected__workflow_version=number).by_urgency()
-    return [Told(one, sentence(one, workflow.slug)) for one in rows[:MOST_SUSPECTED]]
+    rows = workflow.regressions.filter(suspected__workflow_version=number).by_urgency()
+    return tell(rows.select_related("acknowledged_by")[:MOST_SUSPECTED])

@@ -21,7 +21,8 @@
 
   function drawDots(group, box, dots) {
     let shown = [...dots];
-    if (shown.length > MOST) shown = [...shown.filter((w) => w !== "passed"), ...shown.filter((w) => w === "passed")].slice(0, MOST);
+    const most = Math.min(MOST, 13 - box.parentElement.querySelector(".graph__sub").textContent.length);
+    if (shown.length > most) shown = [...shown.filter((w) => w !== "passed"), ...shown.filter((w) => w === "passed")].slice(0, most);
     const right = Number(box.getAttribute("x")) + WIDTH - 52;
     const y = Number(box.getAttribute("y")) + 40;
     group.replaceChildren(...shown.map((word, i) => dot(word, right - STEP * shown.length + STEP * i + 4, y)));

@@ -6,8 +6,9 @@
   const isTyping = (element) =>
     element.isContentEditable || element.closest?.("input:not([type=checkbox], [type=radio]), textarea, select, .ace_editor");
 
-  const rows = () => [...document.querySelectorAll("[data-row]")].filter(isVisible);
-  const target = (row) => row.querySelector("[data-row-link]") ?? (row.matches("a") ? row : row.querySelector("a, button"));
+  const OPENS = "a[href], button";
+  const target = (row) => row.querySelector("[data-row-link][href]") ?? (row.matches(OPENS) ? row : row.querySelector(OPENS));
+  const rows = () => [...document.querySelectorAll("[data-row]")].filter((row) => isVisible(row) && target(row));
 
   function move(step) {
     const all = rows();
@@ -15,17 +16,18 @@
     const now = all.findIndex((row) => row.contains(document.activeElement));
     const next = now < 0 ? (step > 0 ? 0 : all.length - 1) : Math.min(Math.max(now + step, 0), all.length - 1);
     const link = target(all[next]);
-    link?.focus({ focusVisible: true });
-    link?.scrollIntoView({ block: "nearest" });
+    link.focus({ focusVisible: true });
+    link.scrollIntoView({ block: "nearest" });
     return true;
   }
 
   const actions = {
     "/": () => {
       const field = [...document.querySelectorAll("[data-search]")].find(isVisible);
+      if (!field) location.assign("/workflows/#search");
       field?.focus();
-      field?.select?.();
-      return Boolean(field);
+      field?.select();
+      return true;
     },
     j: () => move(1),
     k: () => move(-1),
@@ -55,4 +57,5 @@
     }
     if (actions[event.key]?.()) event.preventDefault();
   });
+  if (location.hash === "#search") actions["/"]();
 })();

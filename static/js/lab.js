@@ -73,7 +73,8 @@
       return say("Not judged: the YAML has a fault.");
     }
     delete rows.dataset.stale;
-    const verdict = answer.assertions.some((one) => one.error) ? "error" : answer.passed ? "passed" : "failed";
+    // As workflows_app.formats.verdict_of.
+    const verdict = answer.passed ? "passed" : answer.assertions.some((one) => word(one) === "failed") ? "failed" : "error";
     rows.replaceChildren(...answer.assertions.map(row));
     none.hidden = answer.assertions.length > 0;
     summary.replaceChildren(...(answer.assertions.length ? [clone("badge", verdict), said] : []));
@@ -203,12 +204,38 @@
     button.removeAttribute("aria-busy");
   }
 
+  // A block's own text and assertions take the place of what is there, which can be had back.
+  const undo = document.getElementById("lab-undo");
+  const TAKEN = ["output", "assertions", "cost_usd", "latency_ms"];
+  let before = [];
+
+  function put(texts) {
+    before = TAKEN.map((name) => form.elements[name].value);
+    TAKEN.forEach((name, index) => { form.elements[name].value = texts[index]; });
+    evaluate();
+  }
+
+  async function takeOver() {
+    if (!form.elements.workflow.value || !form.elements.block.value) { tell("Choose a workflow and a block."); return; }
+    const body = new FormData(form);
+    body.set("action", "load");
+    const response = await fetch(form.getAttribute("action"), { method: "POST", body }).catch(() => null);
+    const page = response?.ok && new DOMParser().parseFromString(await response.text(), "text/html").getElementById("lab");
+    if (!page) { window.runsight.toast("This block could not be loaded. Try again in a moment.", "error"); return; }
+    put(TAKEN.map((name) => page.elements[name].value));
+    undo.hidden = false;
+    window.runsight.toast(`The text and the assertions are now those of ${form.elements.block.value}.`, "success");
+  }
+
+  undo.addEventListener("click", () => put(before));
+
   form.addEventListener("input", (event) => { if (event.target.matches("[data-live]")) soon(); });
   form.addEventListener("change", (event) => { if (event.target.name === "workflow") offerBlocks(event.target.value); });
   form.addEventListener("submit", (event) => {
     const action = event.submitter?.value ?? "try";
     if (action === "backtest") { event.preventDefault(); backtest(); }
     if (action === "try") { event.preventDefault(); evaluate(); }
+    if (action === "load") { event.preventDefault(); takeOver(); }
   });
   document.addEventListener("click", (event) => {
     const add = event.target.closest?.("[data-insert]");

@@ -1,7 +1,7 @@
 // A socket that heals itself: runsight.live(path, {after, onMessage, onState}) returns {close}.
 //   after      number of the last event already shown; the server sends everything later, each once
 //   onMessage  called with each event, in order, never twice
-//   onState    "open", "lost", or "refused" with the close code: nothing more will come
+//   onState    "open", "lost", or "refused": nothing more will come; the banner tells by itself
 (() => {
   const FIRST_PAUSE = 400;
   const LONGEST_PAUSE = 15000;
@@ -11,8 +11,19 @@
   const HEALTHY = 5000; // open for so long, it may be tried again soon when it is lost
   const FINAL = new Set([4400, 4401, 4403, 4404]);
 
+  function tell(state, code) {
+    window.runsight.connection(state !== "open");
+    if (state !== "refused") return;
+    const words = document.querySelector("[data-connection] > span");
+    const link = document.createElement("a");
+    link.href = `/login/?next=${encodeURIComponent(location.pathname + location.search)}`;
+    link.textContent = "log in again";
+    words.replaceChildren(...(code === 4401 ? ["You are logged out; ", link, " to see what happens."] : ["What you see is no longer kept up to date."]));
+  }
+
   function live(path, { after = null, onMessage = () => {}, onState = () => {} } = {}) {
     let last = after;
+    const told = (state, code) => { tell(state, code); onState(state); };
     let socket = null;
     let failures = 0;
     let isClosed = false;
@@ -56,7 +67,7 @@
       clearTimeout(lost);
       lost = 0;
       heard();
-      if (!isOpen) onState("open");
+      if (!isOpen) told("open");
       isOpen = true;
     }
 
@@ -75,11 +86,11 @@
       if (isClosed) return;
       if (FINAL.has(code)) {
         isClosed = true;
-        onState("refused", code);
+        told("refused", code);
         return;
       }
       isOpen = false;
-      lost ||= setTimeout(() => onState("lost"), failures ? 0 : PATIENCE);
+      lost ||= setTimeout(() => told("lost"), failures ? 0 : PATIENCE);
       const pause = Math.min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** failures);
       failures += 1;
       retry = setTimeout(connect, pause * (0.5 + Math.random()));

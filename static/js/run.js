@@ -78,7 +78,9 @@
   }
 
   function openHash() {
-    const [, kind, name] = /^#(node|block)-(.+)$/.exec(decodeURIComponent(location.hash)) ?? [];
+    let hash = location.hash;
+    try { hash = decodeURIComponent(hash); } catch { return; } // nothing of ours
+    const [, kind, name] = /^#(node|block)-(.+)$/.exec(hash) ?? [];
     const pk = kind === "node" ? Number(name) : Number(kind && row(name)?.dataset.node);
     if (pk && String(pk) !== shown()?.inspected) open(pk);
   }
@@ -98,12 +100,22 @@
     block.querySelector(`[data-part="${name}"]`)?.replaceChildren(...content);
   }
 
+  const MOST_DOTS = 8; // as in evals_app/run_blocks.py
+
   function dots(block, words) {
-    set(block, "dots", ...words.map((one) => {
+    const isMany = words.length > MOST_DOTS;
+    const first = isMany ? [...words].sort((a, b) => (a === "passed") - (b === "passed")).slice(0, MOST_DOTS) : words;
+    const drawn = first.map((one) => {
       const dot = document.createElement("span");
       dot.className = `dot dot--${one}`;
       return dot;
-    }));
+    });
+    if (isMany) {
+      const rest = document.createElement("small");
+      rest.textContent = `+${words.length - MOST_DOTS}`;
+      drawn.push(rest);
+    }
+    set(block, "dots", ...drawn);
     const box = block.querySelector('[data-part="dots"]');
     if (!words.length) return;
     box.setAttribute("role", "img");
@@ -113,7 +125,10 @@
   function node(message, change) {
     const { data } = message;
     const block = row(data.node_id);
-    if (!block) return null;
+    if (!block) { // on another page of the list; what did not pass belongs on the first
+      if (isBad(data)) refresh(true);
+      return null;
+    }
     block.dataset.node = data.node;
     block.href = `${page.dataset.nodesUrl}${data.node}/`;
     change(block, data);
@@ -124,14 +139,15 @@
     return block;
   }
 
+  const isBad = (data) => data.passed === false || Boolean(data.error && !data.will_retry);
+
   // What is open is loaded again; who has chosen nothing sees the first block, then the first bad one.
   function follow(data) {
     const now = shown();
-    const isBad = data.passed === false || Boolean(data.error && !data.will_retry);
     const isFirst = !now && !coming;
     const wasBad = inspector.querySelector(".assertion--failed, .assertion--error, .note--bad");
     if ((coming?.block ?? now?.inspectedBlock) === data.node_id) open(data.node, { isChosen: false });
-    else if (!hasChosen && (isFirst || (isBad && !wasBad))) open(data.node, { isChosen: false });
+    else if (!hasChosen && (isFirst || (isBad(data) && !wasBad))) open(data.node, { isChosen: false });
   }
 
   const graph = (id, change) => window.runsight.updateNode?.(part(page, "graph"), id, change);
@@ -205,7 +221,7 @@
       const all = wantsAll;
       wantsAll = false;
       try {
-        take(parse(await read(`${page.dataset.partsUrl}&after=${lastLogged()}${all ? "&all=1" : ""}`)));
+        take(parse(await read(`${page.dataset.partsUrl}&seq=${lastLogged()}${all ? "&part=all" : ""}`)));
       } catch {
         if (all) wantsAll = true;
         setTimeout(() => refresh(false), 2000);
@@ -216,17 +232,31 @@
     }, isAll ? 60 : HEAD_EVERY);
   }
 
+  // How to find a control again in a part that comes anew.
+  function same(control) {
+    if (!control?.closest?.("[data-part-of-run]")) return "";
+    if (control.id) return `#${CSS.escape(control.id)}`;
+    const action = control.form?.getAttribute("action");
+    if (action) return `form[action="${CSS.escape(action)}"] button`;
+    return control.hasAttribute("href") ? `[data-part-of-run] [href="${CSS.escape(control.getAttribute("href"))}"]` : "";
+  }
+
   function take(fresh) {
-    const held = document.activeElement?.closest?.("[data-block]")?.id;
+    const held = same(document.activeElement);
     for (const next of fresh.querySelectorAll(":scope > [data-part-of-run]")) { // a part inside one comes with it
       const old = part(page, next.dataset.partOfRun);
-      if (!old || old.contains(document.activeElement) && next.dataset.partOfRun === "head") continue;
+      if (!old) continue;
       const was = old.querySelector(".graph-scroll");
       const place = was && { left: was.scrollLeft, top: was.scrollTop };
       old.replaceWith(document.adoptNode(next));
       if (place) next.querySelector(".graph-scroll")?.scrollTo(place);
     }
-    if (held) document.getElementById(held)?.focus({ preventScroll: true });
+    if (held && !page.contains(document.activeElement)) page.querySelector(held)?.focus({ preventScroll: true });
+    for (const one of fresh.querySelectorAll("[data-skipped]")) {
+      const block = row(one.dataset.skipped);
+      if (block) set(block, "state", badge("status-skipped"));
+      graph(one.dataset.skipped, { status: "skipped" });
+    }
     log(fresh.querySelectorAll("[data-new-log] > li"));
     mark();
     document.dispatchEvent(new Event("htmx:afterSwap"));
@@ -243,23 +273,37 @@
     if (isAtEnd) list.scrollTop = list.scrollHeight;
   }
 
-  function onState(now, code) {
-    if (now === "refused") {
-      window.runsight.toast(code === 4401 ? "You are logged out; log in again to watch this run." : "This run can no longer be watched.", "error");
-      return;
-    }
-    window.runsight.connection(now === "lost");
+  function onState(now) {
     if (now === "open" && wasLost) refresh(true);
     wasLost = now === "lost";
   }
 
-  // Whole texts and copies, on demand
+  // Whole texts, large graphs and copies, on demand
+
+  // In pieces of many lines, of which the browser lays out only those in sight.
+  function* pieces(text) {
+    for (let start = 0; start < text.length;) {
+      const lineEnd = text.indexOf("\n", start + 20000);
+      const end = lineEnd < 0 || lineEnd > start + 40000 ? start + 20000 : lineEnd + 1;
+      const piece = document.createElement("span");
+      piece.className = "piece";
+      piece.textContent = text.slice(start, end);
+      yield piece;
+      start = end;
+    }
+  }
 
   async function onDemand(event) {
     const whole = event.target.closest?.("[data-load-whole]");
     const copied = event.target.closest?.("[data-copy-from]");
-    if (!whole && !copied) return;
+    const drawn = event.target.closest?.("[data-draw]");
+    if (!whole && !copied && !drawn) return;
     event.preventDefault();
+    if (drawn) {
+      page.dataset.partsUrl += "&graph=1";
+      refresh(true);
+      return;
+    }
     const link = whole ?? copied;
     try {
       const text = await read(link.href);
@@ -268,7 +312,7 @@
         window.runsight.toast("Copied: paste it under eval.cases of the workflow.", "success");
       } else {
         const box = document.querySelector(link.dataset.loadWhole);
-        box.textContent = text;
+        box.replaceChildren(...pieces(text));
         const panel = box.closest('[role="tabpanel"]');
         if (panel) document.getElementById(panel.getAttribute("aria-labelledby"))?.click();
         link.parentElement.remove();

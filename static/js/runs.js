@@ -1,4 +1,4 @@
-// The list of runs: filters apply as they are chosen, Compare waits for two ticked rows.
+// The list of runs: filters apply as they are chosen, Compare waits for two ticked rows, rows change where they stand.
 (() => {
   const compare = document.querySelector("[data-needs-two]");
   const ticked = () => document.querySelectorAll("[data-select]:checked").length;
@@ -24,4 +24,44 @@
     tell();
   });
   tell();
+
+  // Live: the rows shown are brought up to date; those that would come before them are counted, and come when asked for.
+  const list = document.querySelector("[data-rows]");
+  const { live, asker, swap } = window.runsight;
+  const TERMINAL = new Set(["completed", "failed", "cancelled"]);
+  const EVERY = 1000;
+  const changed = new Set();
+  const asked = new Set(); // and not answered yet
+  const rowOf = (id) => list.querySelector(`[data-run="${CSS.escape(id)}"]`);
+
+  const refresh = asker(EVERY, () => {
+    const address = new URL(list.dataset.rows, location);
+    for (const id of changed) asked.add(id);
+    changed.clear();
+    for (const id of asked) address.searchParams.append("run", id);
+    return address;
+  }, (page) => {
+    asked.clear();
+    for (const row of page.querySelectorAll("[data-run]")) swap(rowOf(row.dataset.run), row);
+    swap(document.getElementById("newer"), page.getElementById("newer"));
+  });
+
+  function take(run) {
+    if (rowOf(run.id)) changed.add(run.id);
+    else if (!("newest" in list.dataset)) return;
+    refresh();
+  }
+
+  let isFirst = true;
+  live("/ws/dashboard/", {
+    onMessage: (message) => {
+      if (message.event === "run_updated") take(message.data);
+      if (message.event !== "snapshot") return;
+      // What was not over when the page was drawn may be so by now.
+      const open = [...list.querySelectorAll("[data-run]")].filter((row) => !TERMINAL.has(row.querySelector(".badge").dataset.word));
+      for (const row of open) changed.add(row.dataset.run);
+      if (open.length || !isFirst) refresh();
+      isFirst = false;
+    },
+  });
 })();

@@ -1,5 +1,5 @@
 // Keeps <time data-relative> current, in the words of workflows_app/formats.py, and lets
-// <span data-elapsed-since="ISO time"> count up while something is running.
+// <span data-elapsed-since="ISO time"> count up where the page hears of the end.
 (() => {
   const STEPS = [[60, 1, "s"], [3600, 60, "min"], [86400, 3600, "h"], [30 * 86400, 86400, "d"]];
   const MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
@@ -59,7 +59,7 @@
   refresh();
   tick();
   setInterval(() => { if (!document.hidden) refresh(); }, 10000);
-  setInterval(() => { if (!document.hidden) tick(); }, 500);
+  setInterval(() => { if (!document.hidden && window.runsight.live) tick(); }, 500);
   document.addEventListener("visibilitychange", () => { if (!document.hidden) { refresh(); tick(); } });
   document.addEventListener("htmx:afterSwap", () => { refresh(); tick(); });
   window.runsight = Object.assign(window.runsight ?? {}, { relative, duration, relativeElement });

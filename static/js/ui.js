@@ -1,6 +1,7 @@
 // Menus, dialogs, tabs, toasts and copy buttons, all by data attributes.
 //   data-open-dialog="id" · data-close-dialog · data-menu (details) · data-dismiss
 //   data-copy="#selector" · role=tablist with role=tab and aria-controls
+//   data-asks="name": what a link to this page changes of its address
 // window.runsight.toast(text, "success" | "warning" | "error" | "info"), .connection(isLost)
 (() => {
   const icons = document.querySelector("svg.icon use")?.getAttribute("href")?.split("#")[0] ?? "";
@@ -90,6 +91,21 @@
   document.addEventListener("htmx:sendError", () => {
     const words = "The server cannot be reached. Try again in a moment.";
     if (![...document.querySelectorAll(".toast > span")].some((one) => one.textContent === words)) toast(words, "warning");
+  });
+
+  // A link that brings a part of its page asks for it with its own query.
+  document.addEventListener("htmx:configRequest", ({ target, detail }) => {
+    if (target.matches("a")) detail.path += target.search;
+  });
+
+  // A part of the page changed its address: links that ask for something else keep what it says now.
+  document.addEventListener("htmx:pushedIntoHistory", () => {
+    for (const link of document.querySelectorAll("a[data-asks]")) {
+      const name = link.dataset.asks;
+      const query = new URLSearchParams(location.search);
+      query.set(name, new URLSearchParams(link.search).get(name));
+      link.search = query;
+    }
   });
 
   // At a phone's width the navigation scrolls; where one is should be in sight.

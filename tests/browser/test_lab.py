@@ -1,6 +1,7 @@
 """The assertion lab in a real browser: results while typing, examples, faults on their lines, a backtest."""
 
 import pytest
+from playwright.sync_api import expect
 
 from tests.browser.accessibility import serious_findings
 from tests.callers import user_in
@@ -34,6 +35,16 @@ def test_results_follow_the_typing(lab):
     lab.fill("#lab-output", "one two four")
     lab.locator("#lab-summary >> text=Passed").wait_for()
     assert rows(lab) == ["Passed", "Passed"]
+
+
+def test_the_verdict_is_the_one_a_run_would_have(lab):
+    lab.fill("#lab-output", "one two three")
+    lab.fill("#lab-latency", "")
+    lab.fill("#lab-assertions", "- {type: contains, value: four}\n- {type: latency, threshold: 5}")
+    lab.locator("#lab-rows >> text=Error").wait_for()
+    assert lab.inner_text("#lab-summary").split()[0] == "Failed"
+    lab.fill("#lab-assertions", "- {type: contains, value: two}\n- {type: latency, threshold: 5}")
+    lab.locator("#lab-summary >> text=Error").wait_for()
 
 
 def test_half_typed_yaml_keeps_the_results_and_tells_the_line(lab):
@@ -95,6 +106,25 @@ def test_a_block_can_be_taken_over_and_what_is_missing_is_said(lab):
     lab.select_option("#lab-workflow", "shout")
     lab.locator("#lab-block option[value=shout]").wait_for(state="attached")
     lab.click("text=Start from this block")
-    lab.wait_for_function("document.getElementById('lab-output').value === 'BYE NOW'")
+    expect(lab.locator("#lab-output")).to_have_value("BYE NOW")
     assert "value: HELLO" in lab.input_value("#lab-assertions")
+    lab.locator("#lab-rows >> text=does not contain 'HELLO'").wait_for()
     assert rows(lab) == ["Failed"]
+
+
+def test_what_a_block_took_the_place_of_can_be_had_back(lab):
+    lab.fill("#lab-output", "my text")
+    lab.fill("#lab-assertions", "- {type: contains, value: mine}")
+    lab.click("text=Start from this block")
+    lab.locator("#lab-report >> text=Choose a workflow and a block.").wait_for()
+    lab.select_option("#lab-workflow", "shout")
+    lab.locator("#lab-block option[value=shout]").wait_for(state="attached")
+    lab.click("text=Start from this block")
+    expect(lab.locator("#lab-output")).to_have_value("BYE NOW")
+    lab.fill("#lab-output", "changed since")
+    lab.click("text=Bring back what was there")
+    assert lab.input_value("#lab-output") == "my text"
+    assert lab.input_value("#lab-assertions") == "- {type: contains, value: mine}"
+    lab.locator("#lab-rows >> text=does not contain 'mine'").wait_for()
+    lab.click("text=Bring back what was there")
+    assert lab.input_value("#lab-output") == "changed since"

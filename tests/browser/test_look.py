@@ -2,8 +2,9 @@
 
 import pytest
 from django.contrib.auth.models import User
+from playwright.sync_api import expect
 
-from tests.browser.accessibility import serious_findings
+from tests.callers import user_in
 from tests.factories import make_workflow
 
 pytestmark = pytest.mark.needs("browser")
@@ -23,19 +24,6 @@ def background(page) -> str:
 
 def overflow(page) -> int:
     return page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
-
-
-def test_the_style_guide_has_no_serious_finding_by_axe_in_either_theme(guide):
-    for scheme in ("light", "dark"):
-        guide.emulate_media(color_scheme=scheme)
-        assert serious_findings(guide) == []
-
-
-def test_the_login_page_has_no_serious_finding_by_axe_in_either_theme(page, live_site):
-    page.goto(f"{live_site}/login/")
-    for scheme in ("light", "dark"):
-        page.emulate_media(color_scheme=scheme)
-        assert serious_findings(page) == []
 
 
 def test_the_theme_follows_the_system_until_it_is_switched_and_the_choice_stays(guide):
@@ -83,6 +71,28 @@ def test_the_keyboard_searches_moves_selects_and_helps(guide):
     assert not guide.locator("#keyboard-help").is_visible()
 
 
+def test_a_page_without_a_search_leads_to_that_of_the_workflows(page, live_site, sign_in):
+    make_workflow()
+    sign_in(page, user_in("viewer"))
+    page.goto(f"{live_site}/workflows/shout/")
+    page.keyboard.press("/")
+    page.wait_for_url(f"{live_site}/workflows/#search")
+    expect(page.locator("[data-search]")).to_be_focused()
+    page.keyboard.type("sho")
+    assert page.input_value("[data-search]") == "sho"
+
+
+def test_j_and_k_pass_over_rows_that_lead_nowhere(guide):
+    guide.locator("[data-row-link]").nth(1).evaluate("link => link.removeAttribute('href')")
+    guide.locator("a[data-row]").first.evaluate("row => row.removeAttribute('href')")
+    names = []
+    for key in "j" * 7 + "k":
+        guide.keyboard.press(key)
+        names.append(guide.evaluate("document.activeElement.closest('[data-row]').textContent"))
+    assert "#411" not in "".join(names) and "analyze" not in "".join(names)
+    assert len(set(names)) == 7 and names[-1] == names[-3]
+
+
 def test_c_presses_the_compare_button(guide):
     guide.evaluate(
         "document.querySelector('[data-compare]').addEventListener('click', () => { window.compared = true })"
@@ -97,13 +107,13 @@ def test_hovering_a_chart_tells_about_the_nearest_run_and_arrows_walk_along(guid
     box = plot.bounding_box()
     guide.mouse.move(box["x"] + box["width"] * 0.5, box["y"] + box["height"] * 0.9)
     tip = guide.locator(".chart__tip")
-    assert tip.inner_text().startswith("#56")
+    assert tip.inner_text().startswith("#51")
     guide.mouse.move(5, 5)
     assert tip.count() == 0
     plot.locator("a.mark:not([tabindex])").focus()
-    assert tip.inner_text().startswith("#110")
+    assert tip.inner_text().startswith("#100")
     guide.keyboard.press("ArrowLeft")
-    assert tip.inner_text().startswith("#109")
+    assert tip.inner_text().startswith("#99")
     assert plot.locator("a.mark:not([tabindex])").count() == 1
 
 
@@ -153,7 +163,7 @@ def test_the_admin_wears_our_colours(page, live_site, sign_in):
     sign_in(page, User.objects.create_superuser("ada", password="x"))
     page.goto(f"{live_site}/admin/")
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(246, 245, 241)"
-    assert page.locator("#site-name img").is_visible()
+    assert page.locator(".brand img").is_visible()
 
 
 def test_on_a_phone_a_change_list_of_the_admin_is_a_list(page, live_site, sign_in):
@@ -167,10 +177,20 @@ def test_on_a_phone_a_change_list_of_the_admin_is_a_list(page, live_site, sign_i
     assert cell.evaluate("td => getComputedStyle(td, '::before').content") == '"Version"'
 
 
-def test_the_api_docs_wear_our_colours_by_night_too(page, live_site, sign_in):
+def test_the_api_docs_open_the_shape_that_a_call_takes(page, live_site, sign_in):
+    sign_in(page, User.objects.create_superuser("ada", password="x"))
+    page.goto(f"{live_site}/api/docs/")
+    call = page.locator("details.call", has_text="/api/evaluate/").first
+    call.locator("summary").click()
+    call.locator('a[href="#shape-EvaluateRequest"]').click()
+    assert page.locator("#shape-EvaluateRequest").is_visible()
+
+
+def test_the_api_explorer_wears_our_colours_by_night_too(page, live_site, sign_in):
     sign_in(page, User.objects.create_superuser("ada", password="x"))
     page.emulate_media(color_scheme="dark")
     page.goto(f"{live_site}/api/docs/")
+    page.click("text=Try it out")
     page.locator(".opblock").first.wait_for()
     assert background(page) == "rgb(18, 19, 22)"
     block = page.locator(".opblock-get").first

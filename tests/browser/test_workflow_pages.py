@@ -3,14 +3,12 @@
 import re
 
 import pytest
-from django.core.cache import cache
 
 from evals_app.demo import story
 from evals_app.models import Regression
-from tests.browser.accessibility import serious_findings
+from tests.browser.sites import add_regressed
 from tests.callers import user_in
-from tests.evals.histories import add_history, add_regression
-from tests.evals.test_demo import newest_text
+from tests.evals.histories import add_history
 from tests.factories import make_workflow
 from workflows_app import services
 from workflows_app.models import Run, Workflow
@@ -21,18 +19,9 @@ pytestmark = pytest.mark.needs("browser")
 @pytest.fixture
 def regressed(live_site, page, sign_in):
     """The demo's invoices after their planted change, with what it did on record."""
-    cache.clear()
     sign_in(page, user_in("admin"))
-    workflow = make_workflow(story.first_text(story.PLANTED), slug=story.PLANTED, is_demo=True)
-    add_history(workflow, [1.0] * 30, block="extract")
-    version = services.save_version(story.PLANTED, newest_text(story.PLANTED), message="Explain yourself")
-    runs = add_history(Workflow.objects.get(), [0.5, 1.0] * 6, block="extract", version=version)
-    add_regression(runs[2], block="extract", assertion="is-json#1")
+    add_regressed()
     return page
-
-
-def overflow(page) -> int:
-    return page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
 
 
 def test_from_what_became_worse_to_a_run_going_red(regressed, live_site):
@@ -62,15 +51,28 @@ def test_the_trend_comes_after_the_page_and_switches_in_place(regressed, live_si
     page.locator("#trend-part .chart__plot").wait_for()
     assert page.locator("#trend-part .chart__change").count() == 1
     page.click("#trend-part >> text=Pass rate")
-    page.locator("h2#trend", has_text="Pass rate per run").wait_for()
+    page.locator("h2#trend", has_text="Pass rate of the last 20 runs").wait_for()
     assert "metric=pass_rate" in page.url
     page.select_option("#trend-part select", "extract")
     page.locator("h2#trend code", has_text="extract").wait_for()
-    page.locator("#trend-part .chart__band").wait_for(state="attached")
+    page.locator("#trend-part .chart__plot .chart__usual").wait_for(state="attached")
     assert "block=extract" in page.url
     page.go_back()
-    page.locator("h2#trend", has_text=re.compile("^Pass rate per run$")).wait_for()
+    page.locator("h2#trend", has_text=re.compile("^Pass rate of the last 20 runs$")).wait_for()
     assert "metric=pass_rate" in page.url and "block=extract" not in page.url
+
+
+def test_what_the_address_says_stays_while_the_trend_changes(regressed, live_site):
+    page = regressed
+    page.goto(f"{live_site}/workflows/{story.PLANTED}/?graph=all&versions=1")
+    page.click("#trend-part >> text=Cost")
+    page.locator("h2#trend", has_text="Cost per run").wait_for()
+    assert page.url.endswith("?graph=all&versions=1&metric=cost")
+    link = page.locator("#block-extract h3 a").get_attribute("href")
+    assert link.endswith("?graph=all&versions=1&metric=cost&block=extract#trend")
+    page.select_option("#trend-part select", "extract")
+    page.locator("h2#trend code", has_text="extract").wait_for()
+    assert "graph=all" in page.url and "versions=1" in page.url and "metric=cost" in page.url
 
 
 def test_a_click_beside_a_point_goes_to_its_run_even_where_it_became_worse(regressed, live_site):
@@ -89,7 +91,8 @@ def test_a_switch_that_the_server_does_not_answer_says_so_once(regressed, live_s
     page.locator("#trend-part .chart__plot").wait_for()
     page.context.set_offline(True)
     for metric in ("Pass rate", "Cost"):
-        page.click(f"#trend-part >> text={metric}")
+        with page.expect_console_message(lambda message: "ERR_INTERNET_DISCONNECTED" in message.text):
+            page.click(f"#trend-part >> text={metric}")
         page.locator(".toast", has_text="cannot be reached").wait_for()
     assert page.locator(".toast").count() == 1
     page.context.set_offline(False)
@@ -124,8 +127,63 @@ def test_one_pastes_a_workflow_sees_its_fault_saves_and_runs(live_site, page, si
     page.wait_for_url(re.compile(r"/runs/"))
 
 
-PAGES = ["/", "/workflows/", f"/workflows/{story.PLANTED}/", f"/workflows/{story.PLANTED}/versions/2/",
-         f"/workflows/{story.PLANTED}/run/", "/start/", "/souls/", "/souls/clerk/"]  # fmt: skip
+def questions(page) -> list[str]:
+    """What the browser asks before it leaves the page; it is told to stay."""
+    asked = []
+
+    def answer(dialog):
+        asked.append(dialog.type)
+        dialog.dismiss()
+
+    page.on("dialog", answer)
+    return asked
+
+
+@pytest.mark.parametrize("path", ["/start/", "/workflows/shout/edit/"])
+def test_text_that_is_not_saved_is_not_left_without_a_question(live_site, page, sign_in, page_faults, path):
+    make_workflow()
+    sign_in(page, user_in("admin"))
+    asked = questions(page)
+    page.goto(live_site + path)
+    page.click("nav >> text=Runs")
+    page.wait_for_url("**/runs/")
+    assert asked == []
+    page.goto(live_site + path)
+    page.locator("#id-yaml").press_sequentially("# typed ")
+    page.click("nav >> text=Runs", no_wait_after=True)
+    page.wait_for_timeout(300)
+    assert asked == ["beforeunload"] and page.url == live_site + path
+    page.fill("#id-yaml", "nonsense")
+    page.click("button >> text=/^Save$/")
+    page.locator("text=Not saved.").wait_for()
+    assert asked == ["beforeunload"]  # saving asks nothing; what was refused is still not saved
+    page.click("h1")
+    page.click("nav >> text=Runs", no_wait_after=True)
+    page.wait_for_timeout(300)
+    assert asked == ["beforeunload"] * 2
+    page.click("text=Discard")
+    page.wait_for_url(lambda url: not url.endswith(path))
+    assert asked == ["beforeunload"] * 2
+    page_faults[:] = [one for one in page_faults if "400 (Bad Request)" not in one]
+
+
+def test_a_text_that_could_not_be_checked_is_not_called_faultless(live_site, page, sign_in, page_faults):
+    sign_in(page, user_in("admin"))
+    page.goto(f"{live_site}/start/")
+    page.locator("#faults .note--good").wait_for()
+    page.context.set_offline(True)
+    page.locator("#id-yaml").press_sequentially("broken: [")
+    page.locator("#faults", has_text="Not checked. The server cannot be reached.").wait_for()
+    assert page.locator("#faults .note--good").count() == 0
+    page.context.set_offline(False)
+    page.click("text=Check it again")
+    page.locator("#faults .note--bad").wait_for()
+    page_faults[:] = [one for one in page_faults if "ERR_INTERNET" not in one and "htmx:" not in one]
+    page.context.clear_cookies()
+    page.locator("#id-yaml").press_sequentially("x")
+    page.locator("#faults", has_text="Not checked.").wait_for()
+    assert page.locator("#faults form").count() == 0
+    page_faults[:] = [one for one in page_faults if "403" not in one]
 
 
 def test_without_scripts_nothing_waits_and_the_trend_is_a_link_away(browser, live_site, sign_in):
@@ -141,20 +199,3 @@ def test_without_scripts_nothing_waits_and_the_trend_is_a_link_away(browser, liv
     page.click("a[href='?range=200#trend']")
     assert page.locator(".chart__plot").first.is_visible()
     context.close()
-
-
-def test_every_page_is_accessible_in_both_themes_and_fits_a_phone_and_a_tablet(regressed, live_site):
-    from tests.evals.test_pages_souls import make_soul
-
-    make_soul(slug="clerk")
-    page = regressed
-    for path in PAGES:
-        page.set_viewport_size({"width": 1280, "height": 800})
-        page.goto(live_site + path)
-        page.wait_for_load_state("networkidle")
-        for scheme in ("light", "dark"):
-            page.emulate_media(color_scheme=scheme)
-            assert serious_findings(page) == [], path
-        for width in (390, 768):
-            page.set_viewport_size({"width": width, "height": 844})
-            assert overflow(page) <= 0, (path, width)

@@ -8,10 +8,11 @@ from uuid import UUID
 
 import pytest
 
-from evals_app.models import Regression, RegressionKind, RegressionState
+from evals_app.models import Observation, Regression, RegressionKind, RegressionState
 from evals_app.regressions import sentence
 from evals_app.trends import Seen, thin
 from tests.callers import caller, queries_of
+from tests.evals.histories import add_history, add_regression
 from tests.evals.test_api_ingest import YAML, report
 from tests.factories import make_workflow
 from workflows_app.models import Run, Workflow
@@ -69,6 +70,45 @@ def test_metrics_and_ranges(query: str, values: list[Any], client: Any) -> None:
     for block in ("block=extract&", ""):
         points = client.get(f"/api/workflows/invoices/trends/?{block}{query}").json()["points"]
         assert [point["value"] for point in points] == values
+
+
+@pytest.mark.parametrize("block", ["block=shout&", ""])
+def test_a_pass_rate_is_the_same_in_every_range(block: str) -> None:
+    workflow = make_workflow()
+    add_history(workflow, [1.0, 0.5, 1.0, 1.0, 0.5] * 10)
+    Observation.objects.filter(number__in=(30, 38)).update(passed=None)  # not graded
+    client = caller("viewer")
+    rates = {}
+    for range_ in ("all", "24h", "10", "3", "1"):
+        points = client.get(f"/api/workflows/shout/trends/?{block}metric=pass_rate&range={range_}").json()[
+            "points"
+        ]
+        rates[range_] = [point["value"] for point in points]
+    assert len(rates["3"]) == 3 and rates["all"][-1] == 0.6
+    assert all(found == rates["all"][-len(found) :] for found in rates.values())
+
+
+def test_a_block_has_a_baseline_of_its_pass_rate_and_its_named_metrics() -> None:
+    workflow = make_workflow()
+    runs = add_history(workflow, [1.0] * 30 + [0.5] * 20)
+    Observation.objects.filter(number__lte=30).update(named_scores={"tone": 0.75})
+    client = caller("admin")
+
+    def found(metric: str) -> Any:
+        return client.get(f"/api/workflows/shout/trends/?block=shout&metric={metric}").json()["baseline"]
+
+    Regression.objects.all().delete()
+    assert found("pass_rate") == {"count": 50, "mean": 0.6, "low": None, "high": None}
+    assert found("tone") == {"count": 30, "mean": 0.75, "low": 0.75, "high": 0.75}
+    assert found("nothing") is None
+    add_regression(runs[-1], kind="latency_spike", since_number=5)
+    assert found("pass_rate")["mean"] == 0.6  # says nothing about what passes
+    add_regression(runs[-1], since_number=31)
+    assert found("pass_rate") == {"count": 30, "mean": 1.0, "low": None, "high": None}
+    client.put("/api/workflows/shout/baseline/", {"run": runs[-1].pk})
+    assert found("pass_rate") == {"count": 1, "mean": 0.0, "low": None, "high": None}
+    client.put("/api/workflows/shout/baseline/", {"version": 1})
+    assert found("pass_rate") == {"count": 50, "mean": 0.6, "low": None, "high": None}
 
 
 def baseline(client: Any, query: str = "") -> Any:
@@ -141,6 +181,30 @@ def test_only_what_was_observed_can_be_pinned(client: Any) -> None:
 def test_a_cost_is_told_in_dollars_unless_tokens_stand_in(level: dict[str, Any], told: str) -> None:
     regression = Regression(node_id="b", kind=RegressionKind.COST, before=level, after=level)
     assert told in sentence(regression, "invoices")
+
+
+@pytest.mark.parametrize(
+    ("kind", "before", "after", "told"),
+    [
+        (RegressionKind.QUALITY, 0.998, 0.74, "score was 0.99, now 0.74 since"),
+        (RegressionKind.QUALITY, 0.998, 0.996, "score was 0.998, now 0.996 since"),
+        (RegressionKind.LATENCY, 1200, 61234, "took 1.2 s, now 1 min 1 s since"),
+        (RegressionKind.LATENCY, 61234, 61345, "took 61.2 s, now 61.3 s since"),
+        (RegressionKind.ASSERTION, 0.996, 0.61, "passed 99.6 %, now 61 % since"),
+        (RegressionKind.ASSERTION, 0.612, 0.608, "passed 61.2 %, now 60.8 % since"),
+        (RegressionKind.COST, 0.5, 0.50002, "cost was $0.50000, now $0.50002 since"),
+    ],
+)
+def test_a_sentence_reads_as_figures_do(kind: str, before: float, after: float, told: str) -> None:
+    levels = {"before": {"count": 9, "mean": before}, "after": {"count": 9, "mean": after}}
+    assert told in sentence(Regression(node_id="b", kind=kind, assertion="contains#1", **levels), "invoices")
+
+
+def test_long_names_are_shortened_in_a_sentence() -> None:
+    level = {"count": 9, "mean": 0.5}
+    regression = Regression(node_id="n" * 200, kind=RegressionKind.QUALITY, before=level, after=level,
+                            suspected={"workflow_version": None, "soul_version": "v" * 100})  # fmt: skip
+    assert len(sentence(regression, "s" * 200)) < 300
 
 
 def test_regressions_are_handled_once(client: Any) -> None:

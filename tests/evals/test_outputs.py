@@ -4,7 +4,9 @@ import json
 
 import pytest
 
-from evals_app.outputs import SHOWN_CHARACTERS, indented, locate, read_output
+from evals_app.json_page import draw_json, locate
+from evals_app.outputs import Room, indented, read_values
+from evals_app.outputs import read_output as read_output_into
 
 DOCUMENT = {"a": {"b": [1, 2, {"c": "x"}]}, "d.e": True, "n": None, "empty": {}}
 
@@ -24,6 +26,13 @@ PATHS = [
 ]
 
 
+ROOM = Room(text=20_000, rendered=80_000)
+
+
+def read_output(text, paths=()):
+    return read_output_into(text, ROOM, paths)
+
+
 @pytest.mark.parametrize(("path", "place"), PATHS)
 def test_a_path_is_located_in_the_document(path, place):
     assert locate(path, DOCUMENT) == place
@@ -32,7 +41,7 @@ def test_a_path_is_located_in_the_document(path, place):
 def test_json_is_laid_out_with_the_extracted_value_marked():
     output = read_output(json.dumps(DOCUMENT), ["$.a.b[1]"])
     assert output.kind == "json"
-    assert '<span class="k">&quot;a&quot;</span>' in output.rendered
+    assert '<span class="k">"a"</span>' in output.rendered
     assert '<mark><span class="n">2</span></mark>' in output.rendered
     assert output.rendered.count("<mark>") == 1
 
@@ -79,7 +88,7 @@ def test_nothing_is_nothing():
 
 def test_a_long_text_is_cut_for_the_page():
     output = read_output("x" * 1_000_000)
-    assert output.is_cut and len(output.text) == SHOWN_CHARACTERS and output.length == 1_000_000
+    assert output.is_cut and len(output.text) == ROOM.text and output.length == 1_000_000
 
 
 @pytest.mark.parametrize("text", ["[" * 5000 + "]" * 5000, '{"a":' * 400 + "1" + "}" * 400])
@@ -95,3 +104,44 @@ def test_json_is_compared_line_by_line():
 def test_short_json_that_is_laid_out_long_folds():
     assert read_output(json.dumps(list(range(60)))).is_long
     assert not read_output(json.dumps(list(range(6)))).is_long
+
+
+def test_large_json_is_shortened_and_keeps_what_an_assertion_looked_at():
+    text = json.dumps({"rows": [{"id": n, "text": "<b>" * 400} for n in range(500)], "end": "'" * 5000})
+    output = read_output_into(text, Room(text=500, rendered=4_000), ["$.rows[321].id"])
+    assert output.kind == "json" and output.is_shortened and len(output.rendered.encode()) <= 4_000
+    assert '<mark><span class="n">321</span></mark>' in output.rendered and "<b>" not in output.rendered
+    assert "… 318 more" in output.rendered and "5,000 characters" in output.rendered
+    assert not read_output(json.dumps({"a": [1, 2]})).is_shortened
+
+
+def test_json_of_which_not_even_the_shape_fits_is_shown_as_it_is():
+    text = json.dumps([[[n] for n in range(9)] for _ in range(9)])
+    assert draw_json(json.loads(text), (), 40) is None
+    assert read_output_into(text, Room(text=500, rendered=40)).kind == "text"
+
+
+@pytest.mark.parametrize("most", [300, 1_000, 5_000, 50_000])
+def test_a_drawing_never_takes_more_than_its_room(most):
+    document = {
+        "日本語 & <b>": [{"k" * n: "v'\"" * n, "n": n * 1.5} for n in range(300)],
+        "deep": [[[[[[1]]]]]],
+    }
+    drawn = draw_json(document, {("deep", 0, 0, 0, 0, 0, 0)}, most)
+    assert drawn is None or len(drawn.html.encode()) <= most
+    assert most < 1_000 or "<mark>" in drawn.html
+
+
+def test_long_markdown_begins_with_whole_paragraphs():
+    text = "\n\n".join(f"**Point {n}** says something of some length." for n in range(500))
+    output = read_output_into(text, Room(text=500, rendered=3_000))
+    assert output.kind == "markdown" and output.is_shortened and len(output.rendered.encode()) <= 3_000
+    assert output.rendered.rstrip().endswith("of some length.</p>")
+
+
+def test_values_are_read_by_name_and_share_the_page():
+    values = {"letter": "Dear Ada,\nhello", "facts": {"n": 1}, "long": "x" * 10_000, "nothing": None}
+    found = {one.name: one.output for one in read_values(values, 1_000)}
+    assert found["letter"].text == "Dear Ada,\nhello" and found["facts"].kind == "json"
+    assert found["long"].is_cut and len(found["long"].text) == 250 and found["nothing"].kind == "empty"
+    assert read_values({}, 1_000) == []

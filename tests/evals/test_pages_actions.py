@@ -4,7 +4,7 @@ import pytest
 
 from evals_app.models import BlockStatistics, PinnedBaseline
 from tests.callers import user_in
-from tests.evals.histories import add_history
+from tests.evals.histories import add_history, add_regression
 from tests.evals.test_pages_dashboard import html, visitor
 from tests.factories import ONE_CODE_BLOCK, make_workflow
 from workflows_app.models import Run, Workflow, WorkflowVersion
@@ -120,6 +120,28 @@ def test_a_baseline_is_pinned_and_unpinned(chosen):
     assert BlockStatistics.objects.get().pinned is None
 
 
+PATHS = [
+    # where the form was                            where it leads back to
+    ("http://testserver/workflows/shout/",          "/workflows/shout/"),
+    ("http://testserver/workflows/shout/?range=50", "/workflows/shout/?range=50"),
+    ("http://testserver/?range=24h",                "/workflows/shout/"),
+    ("http://[?range=24h",                          "/workflows/shout/"),
+    ("",                                            "/workflows/shout/"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("was", "back"), PATHS)
+def test_what_is_done_in_a_section_leads_back_to_it(was, back):
+    regression = add_regression(add_history(make_workflow(), [1.0, 0.5])[-1])
+    admin = visitor("admin")
+    for path, section in (
+        (f"/regressions/{regression.pk}/acknowledge/", "regressions"),
+        (f"/regressions/{regression.pk}/resolve/", "regressions"),
+        ("/workflows/shout/baseline/", "versions"),
+    ):
+        assert admin.post(path, headers={"Referer": was})["Location"] == f"{back}#{section}"
+
+
 @pytest.mark.parametrize("chosen", [{"version": "9"}, {"run": "nobody"}, {"run": "99"}, {"version": "x"}])
 def test_pinning_what_is_not_there_is_told(chosen):
     add_history(make_workflow(), [1.0])
@@ -187,6 +209,16 @@ def test_code_is_saved_only_by_those_who_may():
     assert "workflows_app.save_code" in refused.content.decode()
     assert ONE_CODE_BLOCK.splitlines()[3] in refused.content.decode()  # what was typed is not lost
     assert visitor("admin").post("/start/", {"yaml": ONE_CODE_BLOCK, "slug": "shout"}).status_code == 302
+
+
+def test_saving_the_same_text_again_says_that_nothing_changed():
+    editor = visitor("editor")
+    editor.post("/start/", {"yaml": NO_CODE, "slug": "analysis"})
+    sent = {"yaml": NO_CODE, "based_on": "1"}
+    page = editor.post("/workflows/analysis/edit/", sent, follow=True).content.decode()
+    assert "Nothing changed: version 1" in page
+    assert page.count("Saved as version 1.") == 1  # of the first time, which no page has told yet
+    assert WorkflowVersion.objects.count() == 1
 
 
 def test_an_edit_makes_a_version_and_notices_another_editor():

@@ -44,6 +44,12 @@ def test_the_figures_come_after_the_page_and_with_a_range_in_it():
     assert "nothing to compare with" in page
 
 
+def test_a_dashboard_that_is_open_asks_for_new_figures_with_the_page():
+    make_workflow()
+    page = html(visitor(), "/?part=1")
+    assert 'class="figure__value">0<' in page and "skeleton" not in page
+
+
 def test_an_unknown_range_falls_back():
     make_workflow()
     assert 'range=7d" aria-current="true"' in html(visitor(), "/?range=lots")
@@ -69,6 +75,45 @@ def test_a_regression_is_told_with_its_links_and_a_button_for_those_who_may():
     assert "/acknowledge/" not in html(visitor("viewer"), "/")
 
 
+def test_a_regression_says_where_it_began_and_where_it_was_found():
+    began, found = add_history(make_workflow(), [1.0, 0.5])
+    add_regression(found, since_run=began, since_run_number=began.number)
+    page = html(visitor(), "/").split("Running now")[0]
+    assert f'<a href="/runs/{began.pk}/">Began at #1</a>' in page
+    assert f'<a href="/runs/{found.pk}/">Found at #2</a>' in page
+
+
+def test_what_needs_attention_is_counted_in_full_and_the_rest_has_a_link():
+    runs = add_history(make_workflow(), [1.0] * 8)
+    for place in range(28):
+        add_regression(
+            runs[0], f"b{place:02}", evidence=50 - place, state="acknowledged" if place < 3 else "open"
+        )
+    page = html(visitor(), "/").split("Running now")[0]
+    assert 'badge--count">28</span>' in page
+    assert 'href="/workflows/?state=regressed">12 more regressions</a>' in page
+    assert "more run" not in page
+    Run.objects.filter(pk__in=[run.pk for run in runs[1:]]).update(status="failed", error={"message": "Oh."})
+    page = html(visitor(), "/").split("Running now")[0]
+    assert 'badge--count">35</span>' in page
+    assert page.count("failed: Oh.") == 4 and "shout #8 failed" in page  # the newest have room
+    assert ">16 more regressions</a>" in page
+    assert 'href="/runs/?status=failed">3 more runs that failed in the last 24 hours</a>' in page
+
+
+def test_what_nobody_looks_after_comes_first():
+    runs = add_history(make_workflow(), [1.0] * 2)
+    add_regression(runs[0], "seen", evidence=90, state="acknowledged")
+    add_regression(runs[0], "weak", evidence=7)
+    add_regression(runs[0], "strong", evidence=70)
+    Run.objects.filter(pk=runs[1].pk).update(status="failed", error={"message": "Oh."})
+    for path in ("/", "/workflows/shout/"):
+        page = html(visitor(), path).split('id="versions"')[0]
+        words = ["<code>strong</code> in", "<code>weak</code> in", "failed: Oh.", "<code>seen</code> in"]
+        places = [page.index(word) for word in words if word in page]
+        assert places == sorted(places) and len(places) == (4 if path == "/" else 3)
+
+
 def test_acknowledging_goes_back_to_the_dashboard_and_says_so():
     regression = add_regression(add_history(make_workflow(), [1.0])[-1])
     response = visitor().post(f"/regressions/{regression.pk}/acknowledge/", {"next": "/"}, follow=True)
@@ -81,7 +126,7 @@ def test_acknowledging_goes_back_to_the_dashboard_and_says_so():
 def test_a_form_never_leads_to_another_site(elsewhere):
     regression = add_regression(add_history(make_workflow(), [1.0])[-1])
     response = visitor().post(f"/regressions/{regression.pk}/resolve/", {"next": elsewhere})
-    assert response["Location"] == "/workflows/shout/"
+    assert response["Location"] == "/workflows/shout/#regressions"
 
 
 def test_a_run_in_progress_shows_how_far_it_is():

@@ -50,6 +50,20 @@ def test_a_text_is_judged_without_a_script(viewer):
     assert "score 0.33" in html
 
 
+@pytest.mark.parametrize(
+    ("assertions", "verdict"),
+    [
+        ("- {type: contains, value: hello}", "Passed"),
+        ("- {type: contains, value: bye}\n- {type: latency, threshold: 5}", "Failed"),
+        ("- {type: contains, value: hello}\n- {type: latency, threshold: 5}", "Error"),
+        ("- {type: contains, value: hello}\n- {type: contians, value: hello}", "Error"),
+    ],
+)
+def test_the_lab_gives_the_verdict_that_a_run_would_have(viewer, assertions, verdict):
+    html = post(viewer, assertions=assertions).content.decode()
+    assert verdict in html.split('id="lab-summary"')[1].split("</p>")[0]
+
+
 def test_what_was_typed_comes_back_as_it_was(viewer):
     typed = "\n<script>alert(1)</script>\n"
     html = post(
@@ -106,6 +120,18 @@ def test_the_lab_starts_from_a_block_or_a_node(viewer, shouted):
     assert "BYE NOW" in loaded and "value: HELLO" in loaded
     assert viewer.get("/assertions/?node=999999").status_code == 404
     assert viewer.get("/assertions/?workflow=none").status_code == 404
+
+
+def test_without_a_block_to_start_from_nothing_typed_is_lost(viewer, shouted):
+    sent = {
+        "action": "load",
+        "workflow": "shout",
+        "block": "",
+        "output": "mine",
+        "assertions": "- {type: is-json}",
+    }
+    trial = viewer.post("/assertions/", sent).context["trial"]
+    assert (trial.output, trial.assertions) == ("mine", "- {type: is-json}")
 
 
 def test_blocks_of_a_workflow_are_offered(viewer, shouted):

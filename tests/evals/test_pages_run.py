@@ -1,6 +1,8 @@
 """One run's page, its inspector, and what is fetched again while it runs."""
 
+import itertools
 import json
+import re
 
 import pytest
 import yaml
@@ -10,8 +12,8 @@ from evals_app.models import Regression
 from evals_app.run_blocks import RunBlocks, blocks_in_order
 from evals_app.run_log import log_lines
 from tests.callers import queries_of, user_in
-from tests.evals.test_pages_workflows import weight
 from tests.factories import make_workflow, run_now
+from tests.weights import weight
 from workflows_app.engine.validate import compile_document
 from workflows_app.models import (
     NodeStatus,
@@ -91,7 +93,7 @@ def test_the_page_tells_what_failed_and_why_first(viewer, checked):
     assert 'data-inspected-block="extract"' in html
     assert "Failed" in html and "passed in <b>3 of the last 3</b>" in html
     assert "<strong>Could not be checked.</strong>" in html
-    assert "usually" in html and "from 3 earlier runs" in html
+    assert "before this run" in html and "from 3 earlier runs" in html
     assert '<mark><span class="n">7</span></mark>' in html
     assert "<script>alert" not in html and "&lt;script&gt;alert" in html
     assert f"/runs/{run.pk}/compare/" in html and "Compare with #3" in html
@@ -125,7 +127,7 @@ def test_a_graded_block_bears_its_verdict_alone(viewer, checked):
 
 
 def test_the_number_of_queries_grows_neither_with_blocks_nor_with_rounds_nor_with_history(viewer, checked):
-    addresses = ("/runs/{run}/", "/runs/{run}/live/?all=1", "/runs/{run}/nodes/{node}/")
+    addresses = ("/runs/{run}/", "/runs/{run}/live/?part=all", "/runs/{run}/nodes/{node}/")
 
     def counts(run: Run) -> list[int]:
         found = []
@@ -138,8 +140,9 @@ def test_the_number_of_queries_grows_neither_with_blocks_nor_with_rounds_nor_wit
     before = counts(few)
     for _ in range(5):
         many = run_now(checked)
-    for attempt in range(2, 9):
-        make_node(many, attempt=attempt, iteration=2)
+    told = many.nodes.get(node_id="extract").eval_results
+    for attempt in range(2, 9):  # not passed either, so that the same block is looked at
+        make_node(many, attempt=attempt, iteration=2, eval_passed=False, eval_results=told)
     assert counts(many) == before
     assert max(before) <= 14
 
@@ -216,6 +219,25 @@ def test_the_log_says_why_an_attempt_failed_and_that_another_follows(db):
     assert line.text == "extract failed: The process stopped; will be tried again"
 
 
+def test_the_log_names_a_regression_in_words(db):
+    run = bare_run()
+    data = {"node_id": "extract", "kind": "quality_drop"}
+    (line,) = log_lines(
+        run, [RunEvent(run=run, seq=1, event="regression_found", data=data, at=run.created_at)]
+    )
+    assert line.text == "regression found: quality drop of extract"
+
+
+def test_what_was_usual_before_a_run_is_told_as_that(operator):
+    run = bare_run()
+    delta = {"score_delta": -0.02, "baseline_score": 0.92, "baseline_run_count": 40, "low": 0.43, "high": 1.0,
+             "latency_pct": 0.2}  # fmt: skip
+    node = make_node(run, eval_score=0.9, eval_passed=False, latency_ms=7.5, delta=delta)
+    page = html_of(operator, f"/runs/{run.pk}/nodes/{node.pk}/")
+    assert "before this run: mean 0.92, mostly 0.43 to 1.00" in page
+    assert "before this run: 7.5 ms" in page and "+0.2 %" not in page  # nobody sees that change
+
+
 def test_a_cap_that_only_warned_is_told(operator):
     run = bare_run()
     node = make_node(run, details={"warnings": ["Limit of the run: 113 of the 20 tokens are used."]})
@@ -227,9 +249,42 @@ def test_a_huge_output_is_folded_and_loads_on_demand(operator):
     node = make_node(run, output="word " * 200_000)
     html = html_of(operator, f"/runs/{run.pk}/")
     assert len(html) < 150_000
-    assert "The first 20,000 of 1,000,000 characters" in html
+    assert "The first 5,000 of 1,000,000 characters" in html
+    alone = html_of(operator, f"/runs/{run.pk}/nodes/{node.pk}/")
+    assert "The first 20,000 of 1,000,000 characters" in alone
     whole = operator.get(f"/runs/{run.pk}/nodes/{node.pk}/output.txt")
     assert whole["Content-Type"] == "text/plain; charset=utf-8" and len(whole.content) == 1_000_000
+
+
+def test_other_long_texts_have_addresses_of_their_own(operator):
+    run = bare_run()
+    Run.objects.filter(pk=run.pk).update(inputs={"text": "in " * 2000}, outputs={"text": "out " * 2000})
+    node = make_node(run, prompt="ask " * 2000, details={"stdout": "said " * 3000})
+    html = html_of(operator, f"/runs/{run.pk}/")
+    for name, size in (("inputs.json", 6000), ("outputs.json", 8000),
+                       (f"nodes/{node.pk}/prompt.txt", 8000), (f"nodes/{node.pk}/printed.txt", 15000)):  # fmt: skip
+        path = f"/runs/{run.pk}/{name}"
+        assert f'href="{path}"' in html and len(operator.get(path).content) >= size
+    assert operator.get(f"/runs/{run.pk}/nodes/{node.pk}/secrets.txt").status_code == 404
+
+
+def test_many_assertions_and_rounds_have_pages(operator):
+    run = bare_run()
+    results = [
+        {"type": "contains", "passed": n != 39, "score": 1.0, "reason": f"Reason {n}.", "weight": 1.0, "metric": None,
+         "error": False, "measured": None, "index": n}
+        for n in range(40)
+    ]  # fmt: skip
+    fields = {"eval_results": {"assertions": results, "error": None}, "eval_passed": False}
+    nodes = [make_node(run, iteration=n, **fields) for n in range(1, 41)]
+    path = f"/runs/{run.pk}/nodes/{nodes[20].pk}/"
+    beside = html_of(operator, f"{path}?part=1")
+    assert "Reason 39." in beside and "All 40 assertions" in beside and beside.count("assertion__reason") == 6
+    pages = [html_of(operator, f"{path}?assertions={n}") for n in (1, 2, 3)]
+    reasons = [re.findall(r"Reason (\d+)\.", page) for page in pages]
+    assert sorted(map(int, itertools.chain(*reasons))) == list(range(40))
+    assert "Round 21" in pages[0] and "Round 40" not in pages[0]
+    assert f'data-node="{nodes[15].pk}">' in pages[0] and "Earlier" in pages[0] and "Later" in pages[0]
 
 
 def test_awkward_names_and_texts_do_not_break_the_page(operator):
@@ -259,9 +314,9 @@ def test_a_child_run_and_its_parent_link_to_each_other(operator):
 
 def test_what_is_fetched_again_has_the_new_events_and_the_rest_only_when_asked(viewer, checked):
     run = run_now(checked)
-    html = html_of(viewer, f"/runs/{run.pk}/live/?after={run.last_seq - 2}")
+    html = html_of(viewer, f"/runs/{run.pk}/live/?seq={run.last_seq - 2}")
     assert html.count("data-seq=") == 2 and 'data-part-of-run="head"' in html and "data-block" not in html
-    everything = html_of(viewer, f"/runs/{run.pk}/live/?all=1&after=nonsense")
+    everything = html_of(viewer, f"/runs/{run.pk}/live/?part=all&seq=nonsense")
     assert everything.count("data-seq=") == run.last_seq and 'data-part-of-run="graph"' in everything
 
 
@@ -384,12 +439,60 @@ def test_the_page_of_a_run_of_many_blocks_stays_light(client, transactional_db, 
     assert weight(client, f"/runs/{run.pk}/") < 200_000
 
 
-def test_of_many_blocks_the_bad_ones_are_listed_and_all_when_asked_for(client, transactional_db):
+def test_many_blocks_have_pages_the_bad_ones_on_the_first(client, transactional_db):
     run = many_blocks(50)
     client.force_login(user_in("operator"))
-    page = html_of(client, f"/runs/{run.pk}/")
-    assert page.count('class="node-row"') == 40 and 'data-block="step_number_49"' in page
-    assert "graph__node" not in page and "50 of 50 done" in page
-    for path in (f"/runs/{run.pk}/?whole=1", f"/runs/{run.pk}/live/?whole=1&all=1"):
-        whole = html_of(client, path)
-        assert whole.count('class="node-row"') == whole.count('"graph__node"') == 50
+    pages = [html_of(client, f"/runs/{run.pk}/?blocks={n}") for n in (1, 2, 3)]
+    listed = [re.findall(r'data-block="(\w+)"', page) for page in pages]
+    assert [len(found) for found in listed] == [18, 18, 14] and "step_number_49" in listed[0]
+    assert len(set(itertools.chain(*listed))) == 50 and "50 of 50 done" in pages[0]
+    assert "graph__node" not in pages[0] and "Draw all 50 blocks" in pages[0]
+    part = html_of(client, f"/runs/{run.pk}/live/?blocks=2&graph=1&seq=3&part=all")
+    assert part.count('class="node-row"') == 18 and part.count('"graph__node"') == 50
+    assert 'href="?blocks=3&amp;graph=1#blocks"' in part  # how the script asked is not what the page says
+
+
+def test_the_block_that_is_looked_at_is_among_those_listed(client, transactional_db):
+    run = many_blocks(30)
+    RunNode.objects.filter(run=run).update(eval_passed=True)
+    blocks = RunBlocks(run)
+    assert blocks.first_to_look_at in list(blocks.listed)
+    assert RunBlocks(run, page=2).first_to_look_at.block_id == "step_number_29"
+
+
+def test_a_block_that_was_passed_by_is_told_while_the_run_goes_on(operator):
+    run = bare_run(status="running")
+    make_node(run, "extract", status="skipped")
+    part = html_of(operator, f"/runs/{run.pk}/live/?seq=0")
+    assert '<i data-skipped="extract"></i>' in part
+    assert "data-skipped" not in html_of(operator, f"/runs/{run.pk}/live/?part=all")
+
+
+def test_the_inspector_shows_what_a_block_was_given(operator, checked):
+    run = run_now(checked)
+    extract, tell = run.nodes.get(node_id="extract"), run.nodes.get(node_id="tell")
+    first = html_of(operator, f"/runs/{run.pk}/nodes/{extract.pk}/")
+    assert "<summary>Inputs</summary>" in first and '<span class="k">"total"</span>' in first
+    second = html_of(operator, f"/runs/{run.pk}/nodes/{tell.pk}/")
+    assert "<code>extract</code>" in second
+
+
+def test_the_runs_inputs_are_shown_by_name_with_their_lines(operator):
+    run = bare_run()
+    Run.objects.filter(pk=run.pk).update(inputs={"letter": "Dear Ada,\nhello", "facts": {"n": 1}, "none": ""})
+    html = html_of(operator, f"/runs/{run.pk}/")
+    assert "<code>letter</code>" in html and "Dear Ada,\nhello</pre>" in html
+    assert '<span class="k">"n"</span>' in html and "empty</span>" in html
+
+
+def test_of_many_dots_the_bad_ones_are_drawn_and_the_rest_counted(operator):
+    run = bare_run()
+    results = [
+        {"type": "contains", "passed": n != 59, "score": 1.0, "reason": "", "weight": 1.0, "metric": None,
+         "error": False, "measured": None, "index": n}
+        for n in range(60)
+    ]  # fmt: skip
+    make_node(run, eval_results={"assertions": results, "error": None}, eval_passed=False)
+    html = html_of(operator, f"/runs/{run.pk}/")
+    assert html.count('class="dot dot--failed"') == 1 and html.count('class="dot dot--passed"') == 7
+    assert "<small>+52</small>" in html and "59 of 60 assertions passed" in html

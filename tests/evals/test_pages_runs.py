@@ -12,6 +12,7 @@ from django.test import AsyncClient
 from evals_app import run_list
 from evals_app.run_export import harmless
 from tests.callers import queries_of, user_in
+from workflows_app import formats
 from workflows_app.models import Run, Workflow, WorkflowVersion
 
 START = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -93,6 +94,15 @@ def test_an_empty_list_teaches_one_action_and_a_filtered_one_says_why(viewer):
     assert "No run matches" in viewer.get("/runs/?status=failed").content.decode()
 
 
+def test_without_a_workflow_there_is_none_to_choose_so_one_starts_with_a_file(viewer):
+    viewer.force_login(user_in("editor"))
+    page = viewer.get("/runs/").content.decode()
+    assert 'href="/start/"' in page and "Choose a workflow to run" not in page
+    make_version()
+    page = viewer.get("/runs/").content.decode()
+    assert 'href="/start/"' not in page and "Choose a workflow to run" in page
+
+
 FILTERS = [
     # address                        numbers found
     ("workflow=triage", [3, 2, 1]),
@@ -130,6 +140,40 @@ def test_each_filter_leaves_what_it_says(viewer, address, expected):
     assert numbers(viewer.get(f"/runs/?{address}")) == expected
 
 
+@pytest.mark.parametrize("few", [run_list.FEW, 1])
+def test_a_workflow_is_found_by_a_part_of_its_name(viewer, monkeypatch, few):
+    monkeypatch.setattr(run_list, "FEW", few)  # as with a million runs
+    make_runs(make_version("invoice"), 1)
+    make_runs(make_version("invoice-extraction", 2), 2, created_at=lambda i: START + timedelta(hours=i + 1))
+    make_runs(make_version("triage"), 3)
+    Workflow.objects.filter(slug="invoice-extraction").update(name="Invoice extraction")
+
+    def found(text: str) -> list[tuple[str, int]]:
+        runs = viewer.get(f"/runs/?workflow={text}").context["page"].runs
+        return [(run.workflow.slug, run.number) for run in runs]
+
+    assert found("invoice") == [("invoice", 1)]  # exactly that one
+    assert found("Invoice+Extraction") == [("invoice-extraction", 2), ("invoice-extraction", 1)]
+    assert found("invoic") == [("invoice-extraction", 2), ("invoice-extraction", 1), ("invoice", 1)]
+    assert found("invoic&version=2") == [("invoice-extraction", 2), ("invoice-extraction", 1)]
+    html = viewer.get("/runs/?workflow=invoces").content.decode()
+    assert "No workflow is called “invoces”." in html
+
+
+def test_the_filter_of_verdicts_finds_what_the_column_says(viewer):
+    version = make_version()
+    for failed in (0, 2):
+        for error in (0, 2):
+            make_runs(version, 1, eval_passed=False, assertions_failed=failed, assertions_error=error)
+    make_runs(version, 1)
+    make_runs(version, 1, eval_passed=None)
+    make_runs(version, 1, eval_passed=None, status="running")
+    found = {word: sorted(numbers(viewer.get(f"/runs/?verdict={word}"))) for word in formats.VERDICTS}
+    assert found == {"passed": [5], "failed": [3, 4], "error": [1, 2], "none": [6]}
+    for run in Run.objects.exclude(status="running"):
+        assert run.number in found[run.verdict]
+
+
 def test_a_version_that_many_workflows_have_finds_the_same_runs(viewer, monkeypatch):
     for slug in ("a", "b"):
         make_runs(make_version(slug), 2)
@@ -142,6 +186,11 @@ def test_a_version_that_many_workflows_have_finds_the_same_runs(viewer, monkeypa
 def test_a_filter_that_is_not_understood_is_explained(viewer):
     html = viewer.get("/runs/?number=twelve").content.decode()
     assert "“twelve” is not the number of a run" in html and 'aria-invalid="true"' in html
+
+
+def test_an_error_names_a_filter_as_its_field_is_labelled(viewer):
+    html = viewer.get("/runs/?since=soon&until=later").content.decode()
+    assert "<strong>From:</strong> Enter a valid date." in html and "<strong>To:</strong>" in html
 
 
 ORDERS = ["-started", "started", "-score", "score", "-cost", "cost", "-duration", "duration"]
@@ -209,6 +258,37 @@ def test_every_order_is_read_from_an_index(db, sort):
         assert "USING INDEX run_" in plan and "TEMP B-TREE" not in plan
 
 
+@pytest.mark.parametrize("verdict", ["passed", "failed", "error", "none"])
+def test_every_verdict_is_read_from_its_index(db, verdict):
+    make_runs(make_version(), 3)
+    plan = run_list.Order.of("").rows(Run.objects.with_verdict(verdict))[:51].explain()
+    if connection.vendor == "sqlite":
+        assert "USING INDEX run_by_verdict (eval_passed=?)" in plan
+
+
+@pytest.mark.parametrize("verdict", ["passed", "failed", "error"])
+def test_a_verdict_in_the_order_of_a_figure_walks_along_that_order(db, verdict):
+    make_runs(make_version(), 3)
+    order = run_list.Order.of("-score")
+    form = run_list.RunFilter({"verdict": verdict})
+    plan = order.rows(form.apply(Run.objects.all(), order))[:51].explain()
+    if connection.vendor == "sqlite":
+        assert "USING INDEX run_by_score" in plan and "TEMP B-TREE" not in plan
+
+
+@pytest.mark.parametrize("wanted", [{"workflow": "triage"}, {"status": "completed"}, {"source": "manual"}])
+@pytest.mark.parametrize("few", [0, 2000])
+def test_of_many_runs_those_wanted_are_found_along_the_order_of_a_figure(db, monkeypatch, wanted, few):
+    make_runs(make_version(), 3)
+    monkeypatch.setattr(run_list, "FEW", few)
+    order = run_list.Order.of("-score")
+    rows = order.rows(run_list.RunFilter(wanted).apply(Run.objects.all(), order))
+    assert rows.count() == 3
+    if connection.vendor == "sqlite" and not few:
+        plan = rows[:51].explain()
+        assert "USING INDEX run_by_score" in plan and "TEMP B-TREE" not in plan
+
+
 CELLS = [
     ("=1+1", "'=1+1"),
     ("+49 30", "'+49 30"),
@@ -265,3 +345,36 @@ def test_two_ticked_runs_are_compared_the_newer_with_the_older(viewer):
     too_many = viewer.get("/runs/compare/", {"run": [str(run.pk) for run in (old, new, third)]})
     assert too_many["Location"] == "/runs/"
     assert viewer.get("/runs/compare/?run=nonsense").status_code == 404
+
+
+def test_rows_that_are_shown_come_alone_and_newer_runs_are_counted(viewer):
+    old, *new = make_runs(make_version(), 4)
+    first = viewer.get("/runs/?workflow=triage").context["rows_url"]
+    assert "newer=" in first and "workflow=triage" in first
+    make_runs(make_version("other"), 1, created_at=START + timedelta(days=1))
+    cursor = run_list.Order.of("").cursor(old)
+    page = viewer.get("/runs/rows/", {"workflow": "triage", "newer": cursor, "run": [str(old.pk)]})
+    text = page.content.decode()
+    assert text.count("<tr") == 1 and str(old.pk) in text
+    assert "3 new runs · show" in text and 'href="?workflow=triage"' in text
+    assert "4 new runs" in viewer.get("/runs/rows/", {"newer": cursor}).content.decode()
+    assert "5 new runs" in viewer.get("/runs/rows/", {"newer": ""}).content.decode()
+    assert "new run" not in viewer.get("/runs/rows/", {"run": str(new[0].pk)}).content.decode()
+
+
+def test_more_new_runs_than_can_be_counted_are_many(viewer, monkeypatch):
+    monkeypatch.setattr("evals_app.views.runs.MOST_NEWER", 2)
+    make_runs(make_version(), 4)
+    assert "More than 2 new runs · show" in viewer.get("/runs/rows/?newer=").content.decode()
+
+
+@pytest.mark.parametrize("address", ["?sort=-cost", "?sort=started", "?after=x"])
+def test_a_list_that_does_not_begin_with_the_newest_asks_for_none(viewer, address):
+    make_runs(make_version(), 1)
+    context = viewer.get(f"/runs/{address}").context
+    assert not context["shows_newest"] and "newer" not in context["rows_url"]
+
+
+def test_rows_are_asked_for_by_the_ids_of_runs(viewer):
+    assert viewer.get("/runs/rows/?run=first").status_code == 404
+    assert viewer.get("/runs/rows/?newer=nonsense").status_code == 200

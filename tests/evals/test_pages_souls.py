@@ -4,11 +4,11 @@ import pytest
 
 from evals_app.models import Observation
 from tests.callers import queries_of
-from tests.evals.histories import add_history
+from tests.evals.histories import add_history, add_regression
 from tests.evals.test_pages_dashboard import html, visitor
 from tests.factories import make_workflow
 from workflows_app import services
-from workflows_app.models import Soul
+from workflows_app.models import Run, RunNode, Soul
 
 pytestmark = pytest.mark.django_db
 USING = """\
@@ -74,6 +74,47 @@ def test_a_soul_written_in_a_document_is_not_the_one_in_the_library():
     )
     make_workflow(inline, slug="own")
     assert "No workflow refers to it" in html(visitor(), "/souls/analyst/")
+
+
+def test_a_version_is_shown_beside_the_one_before_it():
+    first = make_soul().version
+    second = make_soul("You analyse thoroughly.").version
+    page = html(visitor(), "/souls/analyst/")
+    assert f'href="versions/{second}/"' in page and f'href="versions/{first}/"' in page
+    page = html(visitor(), f"/souls/analyst/versions/{second}/")
+    assert f"What changed since version {first[:7]}" in page
+    assert "<ins> thoroughly</ins>" in page and "unchanged line" in page
+    assert f'href="/souls/analyst/versions/{first}/" rel="prev"' in page
+    page = html(visitor(), f"/souls/analyst/versions/{first}/")
+    assert "The first version" in page and "You analyse." in page and "Model: demo-small" in page
+    text = html(visitor(), f"/souls/analyst/versions/{first}/soul.txt")
+    assert text.startswith("Role: Analyst\n") and text.endswith("You analyse.")
+    assert visitor().get("/souls/analyst/versions/nothing/").status_code == 404
+
+
+def suspect_soul(version: str, soul: str) -> None:
+    """A regression of a block that asked this soul, of which that version is suspected."""
+    run = add_history(make_workflow(USING, slug="using"), [1.0] * 3, block="analyze")[-1]
+    RunNode.objects.create(run=run, node_id="analyze", block_type="llm", soul_id=soul, soul_version=version)
+    add_regression(run, "analyze", suspected={"workflow_version": None, "soul_version": version})
+
+
+def test_a_suspected_version_of_a_soul_leads_to_what_changed_in_it():
+    make_soul()
+    version = make_soul("You guess.").version
+    suspect_soul(version, "analyst")
+    run = Run.objects.latest("number")
+    for path in ("/", "/workflows/using/", f"/runs/{run.pk}/"):
+        page = html(visitor(), path)
+        assert f'href="/souls/analyst/versions/{version}/"' in page, path
+    assert "It began with <a" in html(visitor(), "/workflows/using/")
+
+
+@pytest.mark.parametrize("soul", ["analyst", "own"])
+def test_a_suspected_version_of_a_soul_that_a_document_brings_leads_nowhere(soul):
+    version = make_soul().version
+    suspect_soul(version if soul == "own" else "f" * 12, soul)
+    assert "/souls/" not in html(visitor(), "/").split("Running now")[0].split("<main")[1]
 
 
 def test_the_queries_do_not_grow():

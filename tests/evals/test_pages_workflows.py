@@ -1,18 +1,19 @@
 """The list of workflows, one workflow, its versions."""
 
 import re
-from pathlib import Path
+from html import unescape
 
 import pytest
-from django.contrib.staticfiles import finders
 from django.db.models import F
-from django.test import Client
 
-from evals_app.models import Observation
+from evals_app import effects
+from evals_app.models import Observation, Regression
+from evals_app.plans import assertion_key
 from tests.callers import queries_of
 from tests.evals.histories import add_history, add_regression
 from tests.evals.test_pages_dashboard import html, visitor
 from tests.factories import ONE_CODE_BLOCK, make_workflow
+from tests.weights import weight
 from workflows_app import services
 from workflows_app.models import Run, Workflow
 
@@ -37,7 +38,7 @@ def test_a_row_tells_how_the_last_runs_went():
     page = html(visitor(), "/workflows/")
     assert "75 %" in page
     assert "$0.0020" in page
-    assert "Regressed" in page
+    assert "Regressed</span>" in page
     assert f'href="/runs/{run.pk}/">#20</a>' in page
 
 
@@ -49,6 +50,23 @@ def test_a_workflow_whose_last_run_did_not_pass_is_not_called_fine():
     assert "Fine" not in page
     add_history(workflow, [1.0])
     assert "Fine" in html(visitor(), "/workflows/")
+
+
+def test_a_regression_that_somebody_acknowledged_is_not_over():
+    workflow = make_workflow()
+    run = add_history(workflow, [1.0] * 15 + [0.5] * 5)[-1]
+    add_regression(run)
+    add_regression(run, kind="cost_spike")
+    Regression.objects.update(state="acknowledged")
+    for path in ("/workflows/", "/workflows/?state=regressed"):
+        page = html(visitor(), path)
+        assert "Regressed, acknowledged" in page and ">2</span>" in page
+        assert "Fine" not in page and "did not pass" not in page
+    Regression.objects.filter(kind="cost_spike").update(state="open")
+    page = html(visitor(), "/workflows/")
+    assert "Regressed</span>" in page and "acknowledged" not in page and ">2</span>" in page
+    Regression.objects.update(state="resolved")
+    assert "Last run did not pass" in html(visitor(), "/workflows/")
 
 
 def test_a_workflow_that_nothing_evaluated_is_not_called_fine():
@@ -145,6 +163,69 @@ def test_the_chart_comes_later_unless_the_address_asks_for_it():
     assert 'href="?block=shout&amp;metric=score&amp;range=50#trend"' in asked
 
 
+def test_the_legend_of_a_chart_tells_only_what_is_drawn():
+    workflow = make_workflow(ONE_CODE_BLOCK.replace("value: HELLO", "value: HELLO, metric: tone"))
+    add_history(workflow, [1.0, 0.5] * 15)
+    Observation.objects.update(named_scores={"tone": 0.25})
+    for query, usual in (
+        ("block=shout", "0.75"),
+        ("block=shout&metric=pass_rate", "50 %"),
+        ("block=shout&metric=tone", "0.25"),
+        ("metric=pass_rate", "50 %"),
+        ("block=shout&metric=tokens", ""),
+    ):
+        page = html(visitor(), f"/workflows/shout/trend/?{query}").replace("&nbsp;", " ")
+        legend, chart = page.split('class="legend"')[1].split("</div>", 1)
+        assert (f"usual now {usual}" in legend) if usual else ("usual" not in legend), query
+        for mark in ("chart__band", "chart__usual"):
+            assert (mark in legend) == (mark in chart), (query, mark)
+
+
+def test_a_chart_is_named_for_what_it_draws():
+    add_history(make_workflow(), [1.0, 0.5])
+    page = html(visitor(), "/workflows/shout/trend/?block=shout&metric=pass_rate")
+    assert "Pass rate of the last 20 runs of <code>shout</code>" in page
+    page = html(visitor(), "/workflows/shout/trend/?block=shout&metric=structure")
+    assert "Structure per run of <code>shout</code>" in page
+
+
+def test_a_page_that_is_open_asks_for_what_is_new_with_the_chart_in_it():
+    workflow = make_workflow()
+    add_history(workflow, [1.0, 0.5])
+    page = html(visitor("admin"), "/workflows/shout/?versions=1&part=1")
+    assert 'class="chart__plot"' in page and 'hx-trigger="load"' not in page
+    assert "part=1" not in page and '"part"' not in page and "versions=1" in page
+    assert "data-settling" not in page
+    Run.objects.filter(number=2).update(observed_at=None)
+    assert "data-settling" in html(visitor(), "/workflows/shout/?part=1")
+    assert "data-settling" in html(visitor(), "/?part=1")
+
+
+def test_links_that_change_one_thing_of_the_address_keep_the_rest():
+    large_workflow(25, 1)
+    kept = "graph=all&blocks=2&versions=2&regressions=2"
+    page = unescape(html(visitor("admin"), f"/workflows/large/?{kept}"))
+    assert f'hx-get="/workflows/large/trend/?{kept}" hx-trigger="load"' in page
+    assert f'href="?{kept}&range=200#trend"' in page  # without scripts
+    assert f'href="?{kept}&block=step_number_12#trend"' in page
+    assert 'href="?graph=all&blocks=3&versions=2&regressions=2#blocks"' in page
+    assert 'href="?graph=all&blocks=2&versions=1&regressions=2#versions"' in page
+    other = "graph=all&versions=2&regressions=2&block=step_number_3"  # on another page of blocks
+    assert f'href="?{other}#block-step_number_3"' in page
+    undrawn = html(visitor(), "/workflows/large/?blocks=2&metric=cost")
+    assert 'href="?blocks=2&amp;metric=cost&amp;graph=all#graph"' in undrawn
+
+
+def test_what_is_picked_of_the_trend_is_added_to_the_address():
+    add_history(make_workflow(), [1.0, 0.5])
+    part = visitor().get("/workflows/shout/trend/?graph=all&versions=2")
+    assert "HX-Push-Url" not in part  # nothing was picked
+    assert 'href="?graph=all&amp;versions=2&amp;metric=cost#trend"' in part.content.decode()
+    assert '<input type="hidden" name="versions" value="2">' in part.content.decode()
+    picked = visitor().get("/workflows/shout/trend/?block=&metric=cost&range=50&graph=all&versions=2")
+    assert picked["HX-Push-Url"] == "/workflows/shout/?metric=cost&range=50&graph=all&versions=2"
+
+
 @pytest.mark.parametrize(
     "query", ["range=lots", "metric=%00", "metric=unheard-of", "range=30d&metric=tokens"]
 )
@@ -179,6 +260,65 @@ def test_a_version_tells_its_effect():
     assert "no evidence of change" in detail  # its cost
     assert "The first version" in html(visitor(), "/workflows/shout/versions/1/")
     assert visitor().get("/workflows/shout/versions/3/").status_code == 404
+
+
+def test_an_effect_that_is_a_regression_has_its_evidence():
+    workflow = make_workflow()
+    add_history(workflow, [1.0] * 40)
+    version = services.save_version("shout", SECOND)
+    run = add_history(Workflow.objects.get(), [0.6, 0.8] * 20, version=version)[-1]
+    Regression.objects.all().delete()
+    row = add_regression(run, kind="quality_drop", evidence=7.0, state="acknowledged")
+    page = html(visitor(), "/workflows/shout/").split('id="versions"')[1]
+    assert "score 1.00 → 0.70, 40 runs each, evidence fair" in page
+    assert "Worse, fair" in html(visitor(), "/workflows/shout/versions/2/")
+    for elsewhere in (
+        {"node_id": "other"},
+        {"kind": "latency_spike"},
+        {"suspected": {"workflow_version": 1}},
+    ):
+        Regression.objects.filter(pk=row.pk).update(
+            **{"node_id": "shout", "kind": "quality_drop", "suspected": {"workflow_version": 2}} | elsewhere
+        )
+        page = html(visitor(), "/workflows/shout/").split('id="versions"')[1]
+        assert "40 runs each, evidence strong" in page
+
+
+def test_of_many_regressions_that_a_version_is_suspected_of_the_newest_are_read(
+    monkeypatch, django_assert_num_queries
+):
+    workflow = make_workflow()
+    run = add_history(workflow, [1.0])[0]
+    for kind in ("latency_spike", "quality_drop"):
+        for evidence in (7.0, 8.0):
+            add_regression(run, kind=kind, evidence=evidence, state="resolved")
+    with django_assert_num_queries(1):
+        assert effects.known_evidence(workflow, [1]) == {
+            (1, "shout", "latency"): 8.0,
+            (1, "shout", "score"): 8.0,
+        }
+    monkeypatch.setattr(effects, "MOST_KNOWN", 2)
+    assert effects.known_evidence(workflow, [1]) == {(1, "shout", "score"): 8.0}
+
+
+def test_a_pinned_version_is_marked_and_can_be_unpinned_where_it_stands():
+    workflow = make_workflow()
+    add_history(workflow, [1.0] * 4)
+    services.save_version("shout", SECOND)
+    client = visitor("editor")
+    page = html(client, "/workflows/shout/")
+    assert "Pinned</span>" not in page and page.count(">Pin as baseline<") == 2
+    client.post("/workflows/shout/baseline/", {"version": "1"})
+    page = html(client, "/workflows/shout/").split('id="versions"')[1]
+    newest, pinned = page.split("<tr data-row>")[1:]
+    assert "Pinned</span>" not in newest and ">Pin as baseline<" in newest
+    assert "Pinned</span>" in pinned and ">Unpin<" in pinned and ">Pin as baseline<" not in pinned
+    assert "Pinned</span>" in html(visitor("viewer"), "/workflows/shout/")
+    page = html(client, "/workflows/shout/versions/1/")
+    assert "Pinned</span>" in page and ">Unpin<" in page and ">Pin as baseline<" not in page
+    assert "Pinned</span>" not in html(client, "/workflows/shout/versions/2/")
+    client.post("/workflows/shout/baseline/", {"": ""})  # the button has no name
+    assert "Pinned</span>" not in html(client, "/workflows/shout/")
 
 
 def test_the_queries_of_a_workflow_do_not_grow():
@@ -225,15 +365,6 @@ def test_a_trend_reads_only_the_newest_runs():
         assert len(trend(workflow, block, range="all")["points"]) == Observation.objects.count() == 60
 
 
-def weight(client: Client, path: str) -> int:
-    """Bytes of a page, of every script, style and image it names and every part it loads by itself, uncompressed."""
-    page = html(client, path)
-    parts = [page, *(html(client, part) for part in re.findall(r'hx-get="([^"]+)" hx-trigger="load"', page))]
-    named = {name for part in parts for name in re.findall(r'(?:src|href)="/static/([^"#?]+)', part)}
-    files = sum(Path(finders.find(name)).stat().st_size for name in named)
-    return files + sum(len(part.encode()) for part in parts)
-
-
 def large_workflow(blocks: int, assertions: int) -> Workflow:
     """One with many blocks, assertions and named metrics, two hundred runs, a dozen versions, regressions."""
     names = [f"step_number_{n}" for n in range(blocks)]
@@ -262,7 +393,7 @@ def large_workflow(blocks: int, assertions: int) -> Workflow:
 @pytest.mark.parametrize("path", ["/", "/workflows/", "/workflows/shout/", "/workflows/shout/versions/1/"])
 def test_a_page_stays_light(path):
     add_regression(add_history(make_workflow(), [1.0, 0.5] * 60)[-1])
-    assert weight(visitor("admin"), path) < 170_000
+    assert weight(visitor("admin"), path) < 175_000
 
 
 @pytest.mark.parametrize(("blocks", "assertions"), [(12, 5), (120, 10)])
@@ -276,7 +407,7 @@ def test_the_page_of_a_large_workflow_stays_light_too(blocks, assertions):
 def test_what_is_too_much_for_one_page_has_pages_that_leave_nothing_out():
     large_workflow(25, 1)
     client, found = visitor("admin"), {"block": set(), "version": set(), "regression": set()}
-    for page in (1, 2, 3):
+    for page in (1, 2, 3, 4):
         shown = html(client, f"/workflows/large/?blocks={page}&versions={page}&regressions={page}")
         found["block"] |= set(re.findall(r'id="block-(step_number_\d+)"', shown))
         found["version"] |= set(re.findall(r'href="/workflows/large/versions/(\d+)/" data-row-link', shown))
@@ -303,7 +434,7 @@ def test_the_effects_of_a_version_on_many_blocks_have_pages_too():
     for number in (11, 12):
         version = workflow.versions.get(number=number)
         add_history(Workflow.objects.get(), [1.0, 0.5] * 5, block=names[0], also=names[1:], version=version)
-    pages = [html(visitor(), f"/workflows/large/versions/12/?against=11&blocks={n}") for n in (1, 2, 3)]
+    pages = [html(visitor(), f"/workflows/large/versions/12/?against=11&blocks={n}") for n in (1, 2, 3, 4)]
     shown = [re.findall(r"\?block=(step_number_\d+)#trend", page) for page in pages]
     assert sorted(name for page in shown for name in page) == sorted(names)
     assert 'href="?against=11&amp;blocks=2#blocks"' in pages[0]
@@ -316,18 +447,36 @@ def test_a_large_graph_is_drawn_when_asked_for():
     asked = html(visitor(), "/workflows/large/?graph=all")
     assert asked.count("graph__node") == 25
     assert 'href="#block-step_number_3"' in asked
-    assert 'href="?block=step_number_20#block-step_number_20"' in asked
+    assert 'href="?graph=all&amp;block=step_number_20#block-step_number_20"' in asked
 
 
 def test_a_closed_block_opens_when_scrolled_to_or_asked_for():
     large_workflow(25, 2)
     page = html(visitor(), "/workflows/large/")
-    assert 'hx-get="/workflows/large/block/?block=step_number_3"' in page and "check-row__type" not in page
+    assert 'hx-get="block/?block=step_number_3"' in page and "check-row__type" not in page
     opened = html(visitor(), "/workflows/large/block/?block=step_number_3")
     assert opened.count("check-row__type") == 2 and "<title>22 of 30 passed</title>" in opened
+    assert 'class="chart__plot"' in opened
     asked = html(visitor(), "/workflows/large/?block=step_number_20")
     assert 'id="block-step_number_20"' in asked and asked.count("check-row__type") == 2
     assert visitor().get("/workflows/large/block/?block=nobody").status_code == 404
+
+
+def test_many_assertions_of_a_block_have_pages_those_first_that_pass_least():
+    text = (
+        'version: "1.0"\nblocks:\n  one:\n    type: code\n    code: "def main(data): return 1"\n    assertions:\n'
+        + "".join(f"      - {{type: contains, value: v{n}}}\n" for n in range(20))
+    )
+    workflow = make_workflow(text, "asked-much")
+    add_history(workflow, [1.0] * 3, block="one")
+    row = workflow.block_statistics.get()
+    key = assertion_key({"type": "contains", "value": "v17"})
+    row.slices["assertion"][key]["passed"] = 1
+    row.save()
+    pages = [html(visitor(), f"/workflows/asked-much/?block=one&assertions={n}") for n in (1, 2, 3)]
+    asked = [re.findall(r'check-row__asks small faint" title="(v\d+)"', page) for page in pages]
+    assert asked[0][:3] == ["v17", "v0", "v1"] and [len(found) for found in asked] == [8, 8, 4]
+    assert "1 to 8 of 20 assertions" in pages[0] and "assertions=2#block-one" in pages[0]
 
 
 def test_a_run_is_found_by_its_number():

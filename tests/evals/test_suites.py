@@ -15,7 +15,7 @@ from evals_app.cases import Evaluation, SuiteResult
 from evals_app.models import EvalCaseResult, EvalStatus, EvalSuiteRun, Observation
 from tests.evals.suite_documents import FIXED, MIXED
 from tests.evals.test_concurrency import at_the_same_time
-from tests.factories import make_workflow
+from tests.factories import ONE_CODE_BLOCK, make_workflow
 from workflows_app import clock, executors
 from workflows_app.models import Run, Source, Workflow
 from workflows_app.services import Refused
@@ -63,7 +63,7 @@ def test_strip_shows_each_case_oldest_first_and_cases_that_are_gone_last() -> No
     assert list(histories) == ["fine", "bad", "good"]
     assert [mark.status for mark in histories["bad"].marks] == ["failed", "passed"]
     assert [histories[name].is_current for name in ("fine", "good")] == [True, False]
-    (row,) = suites.overview()
+    (row,) = suites.overview(suites.with_suites())
     assert [mark.status for mark in row.marks] == ["passed", "passed"]
     assert row.latest is not None
     assert row.case_count == 2
@@ -85,6 +85,26 @@ def test_reading_histories_costs_the_same_for_many_cases(django_assert_num_queri
         suites.run_suite(workflow)
     with django_assert_num_queries(2):  # type: ignore[operator]
         assert len(suites.case_histories(workflow)) == 2
+
+
+def test_list_of_suites_reads_the_newest_of_each_and_nothing_older(django_assert_num_queries: object) -> None:
+    often, once = make_workflow(slug="often"), make_workflow(slug="once")
+    runs = [suites.begin(often) for _ in range(5)] + [suites.begin(once)]
+    newest = EvalSuiteRun.objects.for_list().newest(2, [often, once])
+    assert list(newest) == [runs[5], runs[4], runs[3]]
+    if connection.vendor == "sqlite":
+        assert "SCAN evals_app_evalsuiterun" not in newest.explain()
+    with django_assert_num_queries(3):  # type: ignore[operator]
+        rows = suites.overview(suites.with_suites(), 2)
+    assert [[mark.suite_run for mark in row.marks] for row in rows] == [[runs[5]], runs[3:5]]
+
+
+def test_a_suite_is_listed_for_its_cases_or_its_past_and_for_no_other_word() -> None:
+    make_workflow(FIXED, "greeter")
+    suites.begin(make_workflow(slug="tried"))
+    make_workflow(ONE_CODE_BLOCK.replace("HELLO", "evaluate"), "mentions")
+    make_workflow(slug="neither")
+    assert [one.slug for one in suites.with_suites()] == ["tried", "greeter"]
 
 
 def test_suite_without_cases_fails() -> None:

@@ -78,7 +78,7 @@ def look_at(doors: tuple[Any, Any], run: Run) -> None:
         assert answer_of(api, "GET", f"/api/runs/{run.pk}/{path}").status_code == 200
     for path in ("workflows/invoices/trends/?range=all", "workflows/invoices/baseline/", "dashboard/"):
         assert answer_of(api, "GET", f"/api/{path}").status_code == 200
-    for path in ("", "live/?all", "case.yaml", f"compare/{run.pk}/"):
+    for path in ("", "live/?part=all", "case.yaml", f"compare/{run.pk}/"):
         assert answer_of(browser, "GET", f"/runs/{run.pk}/{path}").status_code == 200
     for node in run.nodes.all()[:3]:
         answer_of(browser, "GET", f"/runs/{run.pk}/nodes/{node.pk}/case/")

@@ -18,7 +18,7 @@ from evals_app.models import Regression, RegressionKind
 from tests.callers import caller, user_in
 from tests.site.access_table import API, PAGES, PREFIXES, ROLES, SAMPLES, SOCKETS
 from workflows_app import access
-from workflows_app.models import Run, Soul, Workflow, WorkflowVersion
+from workflows_app.models import Run, Soul, SoulVersion, Workflow, WorkflowVersion
 from workflows_app.routing import websocket_urlpatterns
 
 TABLE = {**API, **PAGES}
@@ -53,7 +53,8 @@ def sample(db: None) -> dict[str, Any]:
     workflow = Workflow.objects.create(slug="sample", name="Sample")
     version = WorkflowVersion.objects.create(workflow=workflow, number=1, yaml=YAML)
     Workflow.objects.filter(pk=workflow.pk).update(current_version=version, enabled=False)
-    Soul.objects.create(slug="sample", version="0" * 12)
+    soul = Soul.objects.create(slug="sample", version="0" * 12)
+    SoulVersion.objects.create(soul=soul, version=soul.version, definition={})
     run = Run.objects.create(workflow=workflow, version=version, number=1, status="completed")
     level = {"count": 20, "mean": 0.5}
     regression = Regression.objects.create(
