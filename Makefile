@@ -49,7 +49,7 @@ format: $(DEV_STAMP) ## let ruff fix and format
 	@$(BIN)/ruff format .
 
 bench: $(DEV_STAMP) ## run every benchmark
-	@for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
+	@for script in $$(grep -l __main__ benchmarks/*.py); do echo "== $$script"; $(BIN)/python $$script || exit 1; done
 
 soak: $(DEV_STAMP) ## play the faults for hundreds of kills (half an hour or so); figures in var/faults.jsonl
 	@mkdir -p var && RUNSIGHT_SOAK=1 RUNSIGHT_FAULT_FIGURES=$(CURDIR)/var/faults.jsonl $(BIN)/python -m pytest -n $(WORKERS) tests/faults tests/workflows/test_survival.py

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Sequence
 
-from django.db import connection, transaction
+from django.db import connection, models, transaction
 
 from evals_app.models import BlockStatistics, Observation
 from workflows_app import services, totals
-from workflows_app.models import Run, RunNode, RunTotals, Workflow
+from workflows_app.models import Run, RunEvent, RunNode, RunTotals, Workflow
 
 NODES_A_RUN = 10
 BLOCKS = [f"b{n}" for n in range(NODES_A_RUN)]
@@ -18,6 +19,7 @@ YAML = 'version: "1.0"\nblocks:\n' + "".join(
     + (f"    depends: {BLOCKS[n - 1]}\n" if n else "")
     for n, name in enumerate(BLOCKS)
 )
+TURN = 50  # copies of one original before the next one's turn
 
 
 def stored_workflow(slug: str = "stored") -> Workflow:
@@ -26,27 +28,29 @@ def stored_workflow(slug: str = "stored") -> Workflow:
 
 
 @transaction.atomic
-def fill(workflow: Workflow, runs: int) -> None:
-    """Add completed runs of ten nodes each, until the workflow has `runs` of them."""
-    have = Run.objects.filter(workflow=workflow).count()
+def fill(workflow: Workflow, runs: int, originals: int = 1) -> None:
+    """Add copies of its first runs by turns, with all that belongs to them, until it has `runs` of them."""
+    have = workflow.runs.count() or _make_run(workflow).number
     if runs <= have:
         return
-    with connection.cursor() as cursor:
-        _copy_rows(cursor, _model_run(workflow), have + 1, runs)
+    first = workflow.runs.filter(number__lte=originals).order_by("number")
+    _copy_runs(Copies(workflow, first, have + 1, runs))
     Workflow.objects.filter(pk=workflow.pk).update(last_run_number=runs)
     BlockStatistics.objects.filter(workflow=workflow).update(count=runs)
     RunTotals.objects.all().delete()
     totals.settle()  # as the sweep does
-    if connection.vendor == "postgresql":  # as autovacuum does by and by, where it is on
+    analyze()
+
+
+def analyze() -> None:
+    """Let PostgreSQL look at what is stored, as autovacuum does by and by, where it is on."""
+    if connection.vendor == "postgresql":
         with connection.cursor() as cursor:
             cursor.execute("ANALYZE")
 
 
-def _model_run(workflow: Workflow) -> Run:
-    """One real run with its nodes, of which the others are copies."""
-    found = Run.objects.filter(workflow=workflow, number=1).first()
-    if found:
-        return found
+def _make_run(workflow: Workflow) -> Run:
+    """The first run with its nodes, as if it had been executed."""
     version = workflow.current_version
     run = Run.objects.create(
         id=uuid.UUID(int=(workflow.pk << 64) + 1), workflow=workflow, version=version, number=1, status="completed", eval_score=1.0,
@@ -71,66 +75,60 @@ def _model_run(workflow: Workflow) -> Run:
     return run
 
 
-def _copy_rows(cursor, model: Run, first: int, last: int) -> None:  # type: ignore[no-untyped-def]
-    """Copies of the model run, numbered, each a minute before the next."""
-    is_sqlite = connection.vendor == "sqlite"
-    numbers = (
-        "WITH RECURSIVE n(i) AS (SELECT %s UNION ALL SELECT i + 1 FROM n WHERE i < %s) "
-        if is_sqlite
-        else "WITH n AS (SELECT generate_series(%s::int, %s::int) AS i) "
-    )
-    prefix = f"{model.workflow_id:016x}"  # ids of different workflows must differ
-    key = (
-        f"'{prefix}' || printf('%%016x', n.i)"
-        if is_sqlite
-        else f"('{prefix}' || lpad(to_hex(n.i), 16, '0'))::uuid"
-    )
-    moment = (
-        "strftime('%%Y-%%m-%%d %%H:%%M:%%f', {column}, '-' || (%s - n.i) || ' minutes')"
-        if is_sqlite
-        else "{column} - make_interval(mins => %s - n.i)"
-    )
-    runs, nodes = Run._meta.db_table, RunNode._meta.db_table
-    columns = [field.column for field in Run._meta.concrete_fields]
-    chosen, values = [], []
-    for column in columns:
-        if column == "id":
-            chosen.append(key)
-        elif column == "number":
-            chosen.append("n.i")
-        elif column in ("created_at", "started_at", "finished_at", "observed_at"):
-            chosen.append(moment.format(column=f"m.{column}"))
-            values.append(last)
-        else:
-            chosen.append(f"m.{column}")
-    model_key = Run._meta.pk.get_db_prep_value(model.pk, connection)
-    cursor.execute(
-        f"INSERT INTO {runs} ({', '.join(columns)}) {numbers} SELECT {', '.join(chosen)} FROM n, {runs} m WHERE m.id = %s AND n.i > 1",
-        [first, last, *values, model_key],
-    )
-    columns = [field.column for field in RunNode._meta.concrete_fields if field.column != "id"]
-    chosen = [key if column == "run_id" else f"m.{column}" for column in columns]
-    cursor.execute(
-        f"INSERT INTO {nodes} ({', '.join(columns)}) {numbers} SELECT {', '.join(chosen)} FROM n, {nodes} m WHERE m.run_id = %s AND n.i > 1",
-        [first, last, model_key],
-    )
-    _copy_observations(cursor, numbers, key, moment, model_key, first, last)
+def _copy_runs(copies: Copies) -> None:
+    """Runs, their nodes and events, and what they said about their blocks if they were observed."""
+    copies.insert(Run, "id", id=copies.key(), number="n.i")
+    for model in (RunNode, RunEvent):
+        copies.insert(model, "run_id", run_id=copies.key())
+    copies.insert(Observation, "run_id", run_id=copies.key(), number="n.i", run_number="n.i")
 
 
-def _copy_observations(  # type: ignore[no-untyped-def]
-    cursor, numbers: str, key: str, moment: str, model_key: object, first: int, last: int
-) -> None:
-    """Copies of what the model run said about its blocks, if it was observed."""
-    table = Observation._meta.db_table
-    columns = [field.column for field in Observation._meta.concrete_fields if field.column != "id"]
-    replaced = {
-        "run_id": key,
-        "number": "n.i",
-        "run_number": "n.i",
-        "at": moment.format(column="m.at"),
-    }
-    chosen = [replaced.get(column, f"m.{column}") for column in columns]
-    cursor.execute(
-        f"INSERT INTO {table} ({', '.join(columns)}) {numbers} SELECT {', '.join(chosen)} FROM n, {table} m WHERE m.run_id = %s AND n.i > 1",
-        [first, last, last, model_key],
-    )
+class Copies:
+    """Copies of rows and of what belongs to them: numbered (`n.i` in SQL), each some minutes before the next."""
+
+    def __init__(
+        self, workflow: Workflow, originals: Sequence[models.Model], first: int, last: int, minutes: int = 1
+    ) -> None:
+        self.is_sqlite = connection.vendor == "sqlite"
+        self.prefix = f"{workflow.pk:016x}"  # ids of different workflows must differ
+        self.age_minutes = f"({last} - n.i) * {minutes}"
+        by_turns = " ".join(f"WHEN {turn} THEN {self._id(row)}" for turn, row in enumerate(originals))
+        self.numbers = (
+            f"WITH RECURSIVE numbers(i) AS (SELECT {first} UNION ALL SELECT i + 1 FROM numbers WHERE i < {last}), "
+            f"n AS (SELECT i, CASE i / {TURN} % {len(originals)} {by_turns} END AS original FROM numbers)"
+        )
+
+    def _id(self, row: models.Model) -> str:
+        if not isinstance(row.pk, uuid.UUID):
+            return str(row.pk)
+        return f"'{row.pk.hex}'" if self.is_sqlite else f"'{row.pk}'::uuid"
+
+    def key(self, number: str = "n.i") -> str:
+        """The id of the copy of this number."""
+        if self.is_sqlite:
+            return f"'{self.prefix}' || printf('%016x', {number})"
+        return f"('{self.prefix}' || lpad(to_hex({number}), 16, '0'))::uuid"
+
+    def insert(self, model: type[models.Model], belongs_by: str, **replaced: str) -> None:
+        """Copy the rows that belong to an original by this column: all times move, and what is replaced differs."""
+        chosen: dict[str, str] = {}
+        for field in model._meta.concrete_fields:
+            if field.column in replaced:
+                chosen[field.column] = replaced[field.column]
+            elif isinstance(field, models.DateTimeField):
+                chosen[field.column] = self._moment(f"m.{field.column}")
+            elif not field.primary_key:
+                chosen[field.column] = f"m.{field.column}"
+        table = model._meta.db_table
+        # In the order in which runs would have written them; SQLite joins from left to right anyway.
+        order = "" if self.is_sqlite else "ORDER BY n.i, m.id"
+        with connection.cursor() as cursor:
+            cursor.execute(
+                f"INSERT INTO {table} ({', '.join(chosen)}) {self.numbers} SELECT {', '.join(chosen.values())} "
+                f"FROM n CROSS JOIN {table} m WHERE m.{belongs_by} = n.original {order}"
+            )
+
+    def _moment(self, column: str) -> str:
+        if self.is_sqlite:
+            return f"strftime('%Y-%m-%d %H:%M:%f', {column}, '-' || ({self.age_minutes}) || ' minutes')"
+        return f"{column} - make_interval(mins => {self.age_minutes})"

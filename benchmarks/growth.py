@@ -12,60 +12,18 @@ import argparse
 import cProfile
 import os
 import pstats
-import secrets
 import statistics
-import subprocess
 import sys
-import tempfile
 import time
 from pathlib import Path
 from typing import Any
 
-PROJECT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(PROJECT))
+sys.path[:0] = [str(Path(__file__).resolve().parent.parent), str(Path(__file__).resolve().parent)]
+
+from sides import Side  # noqa: E402
 
 RUNS_A_ROUND = 30
 SMALL_NODES = 1_000
-
-
-class Side:
-    """One database with so many nodes, and a process that ingests into it on request."""
-
-    def __init__(self, server: str, nodes: int) -> None:
-        import psycopg
-
-        self.server, self.name = server, f"runsight_growth_{secrets.token_hex(4)}"
-        with psycopg.connect(server, autocommit=True) as connection:
-            connection.execute(f"CREATE DATABASE {self.name}")
-        environment = {
-            "PATH": os.environ["PATH"],
-            "PYTHONPATH": str(PROJECT),
-            "RUNSIGHT_HOME": tempfile.mkdtemp(prefix="runsight-growth-"),
-            "DATABASE_URL": f"{server.rpartition('/')[0]}/{self.name}",
-        }
-        self.process = subprocess.Popen(
-            [sys.executable, __file__, "--serve", str(nodes)],
-            env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-        )  # fmt: skip
-        self.ask("ready")
-
-    def ask(self, what: str) -> str:
-        assert self.process.stdin is not None and self.process.stdout is not None
-        self.process.stdin.write(f"{what}\n")
-        self.process.stdin.flush()
-        lines = []
-        while (line := self.process.stdout.readline()) != "done\n":
-            if not line:
-                raise SystemExit("the ingesting process ended")
-            lines.append(line)
-        return "".join(lines)
-
-    def stop(self) -> None:
-        import psycopg
-
-        self.process.communicate("end\n")
-        with psycopg.connect(self.server, autocommit=True) as connection:
-            connection.execute(f"DROP DATABASE {self.name} WITH (FORCE)")
 
 
 def serve(nodes: int) -> None:
@@ -121,7 +79,9 @@ def compare(options: argparse.Namespace) -> int:
     server = found.url_of("postgres")
     sides: list[Side] = []
     try:
-        sides = [Side(server, nodes) for nodes in (SMALL_NODES, options.nodes)]
+        for nodes in (SMALL_NODES, options.nodes):
+            sides.append(Side(__file__, nodes, server))
+            sides[-1].ask("ready")
         rounds = [[_numbers(side.ask("round")) for side in sides] for _ in range(options.rounds)]
         if options.profile:
             print(sides[1].ask("profile"))
