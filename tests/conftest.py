@@ -204,6 +204,24 @@ def page(browser: Any, page_faults: list[str], live_site: str) -> Iterator[Any]:
     assert not page_faults, "the page had faults:\n" + "\n".join(page_faults)
 
 
+@pytest.fixture
+def held(page: Any) -> Callable[[str], Callable[[], None]]:
+    """`held(pattern)` holds what the page asks for and matches back until the function it gives is called."""
+
+    def hold(pattern: str) -> Callable[[], None]:
+        waiting: list[Any] = []
+        page.route(pattern, lambda route: waiting.append(route))
+
+        def release() -> None:
+            for route in waiting:
+                route.continue_()
+            page.unroute(pattern)
+
+        return release
+
+    return hold
+
+
 def _note_console(faults: list[str], message: Any) -> None:
     address = message.location.get("url", "")
     if address.endswith("/favicon.ico"):  # asked for by the browser itself on pages that name no icon

@@ -244,4 +244,9 @@
     if (jump) selectLine(Number(jump.dataset.line));
   });
   for (const button of document.querySelectorAll("[data-insert]")) button.hidden = false;
+
+  // What was typed or picked before this script came, or kept by the browser over a reload, is not what the server judged.
+  const picked = form.elements.workflow;
+  if ([...form.querySelectorAll("[data-live]")].some((field) => field.value !== field.defaultValue)) evaluate();
+  if (picked.value && !picked.selectedOptions[0].defaultSelected) offerBlocks(picked.value);
 })();

@@ -29,6 +29,8 @@
     clearTimeout(late);
     late = setTimeout(() => unchecked("The server does not answer."), PATIENCE);
   });
+  // htmx listens from now on: what was typed before, or kept by the browser over a reload, is not what the panel speaks of.
+  document.addEventListener("DOMContentLoaded", () => { if (text.value !== text.defaultValue) window.htmx.trigger(text, "check"); });
   text.addEventListener("htmx:afterRequest", () => clearTimeout(late));
   text.addEventListener("htmx:sendError", () => unchecked("The server cannot be reached."));
   text.addEventListener("htmx:responseError", ({ detail }) => unchecked(`The server answered ${detail.xhr.status}.`));

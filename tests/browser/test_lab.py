@@ -37,6 +37,16 @@ def test_results_follow_the_typing(lab):
     assert rows(lab) == ["Passed", "Passed"]
 
 
+def test_what_was_typed_and_picked_before_the_script_came_counts(lab, held):
+    release = held("**/lab*.js")
+    lab.reload(wait_until="commit")
+    lab.fill("#lab-assertions", "- {type: contains, value: four}")
+    lab.select_option("#lab-workflow", "shout")
+    release()
+    lab.locator("#lab-rows >> text=does not contain 'four'").wait_for()
+    lab.locator("#lab-block option[value=shout]").wait_for(state="attached")
+
+
 def test_the_verdict_is_the_one_a_run_would_have(lab):
     lab.fill("#lab-output", "one two three")
     lab.fill("#lab-latency", "")

@@ -19,24 +19,6 @@ def viewer(page, live_site, sign_in):
     return page
 
 
-@pytest.fixture
-def held(page):
-    """`held(pattern)` holds what matches back until the function it gives is called."""
-
-    def hold(pattern: str):
-        waiting = []
-        page.route(pattern, lambda route: waiting.append(route))
-
-        def release() -> None:
-            for route in waiting:
-                route.continue_()
-            page.unroute(pattern)
-
-        return release
-
-    return hold
-
-
 def heights(page, selector: str) -> list[int]:
     return page.locator(selector).evaluate_all("all => all.map(one => Math.round(one.offsetHeight))")
 

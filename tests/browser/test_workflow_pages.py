@@ -127,6 +127,15 @@ def test_one_pastes_a_workflow_sees_its_fault_saves_and_runs(live_site, page, si
     page.wait_for_url(re.compile(r"/runs/"))
 
 
+def test_what_was_typed_before_the_scripts_came_is_checked(live_site, page, sign_in, held):
+    sign_in(page, user_in("admin"))
+    release = held("**/htmx-2*.js")
+    page.goto(f"{live_site}/start/", wait_until="commit")
+    page.fill("#id-yaml", page.input_value("#id-yaml").replace("word-count", "word-cuont"))
+    release()
+    page.locator("#faults .line--fault", has_text="word-cuont").wait_for()
+
+
 def questions(page) -> list[str]:
     """What the browser asks before it leaves the page; it is told to stay."""
     asked = []
