@@ -13,7 +13,7 @@ from evals_app.cases import CaseChange
 from evals_app.inspector import Assertion, shown_assertion
 from evals_app.models import EvalCaseResult, EvalStatus, EvalSuiteRun
 from evals_app.outputs import Output, read_text
-from evals_app.suites import CaseHistory, Mark, SuiteOverview
+from evals_app.suite_history import CaseHistory, Mark, SuiteOverview
 
 MOST_OPEN = 4  # cases
 CASES_A_PAGE = 40

@@ -1,15 +1,9 @@
-"""Suites of eval cases with a database: running them, keeping what they said, and reading it.
+"""Suites of eval cases with a database: running them and keeping what they said; `suite_history` reads it.
 
 For pages and API:
 
     start_suite(workflow, user) -> EvalSuiteRun            # at once; goes on in the background
     run_suite(workflow, user) -> EvalSuiteRun              # here and now, to the end
-    cases_of(workflow) -> tuple[EvalCase, ...]             # of the current version
-    with_suites() -> list[Workflow]                        # every workflow with cases or history, newest first
-    overview(workflows) -> list[SuiteOverview]             # how some of them did
-    case_histories(workflow, limit=30) -> list[CaseHistory]   # a strip of marks for each case, oldest mark first
-    compare_suites(before, after) -> list[CaseChange]      # flips first
-    previous_of(suite_run) -> EvalSuiteRun | None          # what to compare with
 
 `EvalSuiteRun.results` are the cases in the order written; `EvalCaseResult.details` is the case as the
 JSON report tells it (attempts, blocks, assertions), `EvalCaseResult.run` the run that shows why.
@@ -19,8 +13,6 @@ from __future__ import annotations
 
 import queue
 import threading
-from collections.abc import Collection
-from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import TYPE_CHECKING
 from uuid import UUID
@@ -28,27 +20,24 @@ from uuid import UUID
 import structlog
 from django.conf import settings
 from django.db import connection, transaction
-from django.db.models import F, OuterRef, Q, Subquery
+from django.db.models import Q
 from django.db.models.functions import Now
 
 from evals_app.cases import (
-    CaseChange,
     CaseResult,
-    CaseVerdict,
     Document,
     Evaluation,
     SuiteOptions,
     SuiteResult,
     read_document,
 )
-from evals_app.cases import compare as compare_verdicts
-from evals_app.cases.results import PASSED, Attempt
+from evals_app.cases.results import Attempt
 from evals_app.cases.suite import OnCase
 from evals_app.ingest import ingest
 from evals_app.installation import surroundings_of
 from evals_app.models import EvalCaseResult, EvalStatus, EvalSuiteRun
+from evals_app.suite_history import cases_in
 from workflows_app import clock, credentials
-from workflows_app.engine.definition import EvalCase, EvalSuite, InvalidDocument, WorkflowDefinition
 from workflows_app.models import Run, RunStatus, Source, Workflow, WorkflowVersion
 from workflows_app.services import Refused, audit
 
@@ -60,10 +49,6 @@ log = structlog.get_logger("runsight.suites")
 SILENT_FOR = timedelta(hours=1)  # after which a suite run is taken to have died, or never to begin
 BEAT_SECONDS = 60.0  # how often whoever executes a suite run says that it is alive
 MISSED_BEATS = timedelta(minutes=10)  # after which one that has begun is taken to have died
-MARKS_SHOWN = 30
-
-
-# Running
 
 
 def run_suite(
@@ -281,129 +266,3 @@ def close_abandoned() -> int:
         finished_at=Now(),
         reason="The process that evaluated it stopped, or none took it.",
     )
-
-
-# Reading
-
-
-def cases_in(definition: WorkflowDefinition) -> tuple[EvalCase, ...]:
-    """The cases a document has."""
-    return definition.eval.cases if definition.eval else ()
-
-
-def cases_of(workflow: Workflow) -> tuple[EvalCase, ...]:
-    """The cases of a workflow's current version."""
-    suite = suite_of(workflow)
-    return suite.cases if suite else ()
-
-
-def suite_of(workflow: Workflow) -> EvalSuite | None:
-    """The `eval:` section of a workflow's current version."""
-    if workflow.current_version is None:
-        return None
-    try:
-        return workflow.current_version.definition.eval
-    except InvalidDocument:  # saved under older rules: the workflow's own page tells its faults
-        return None
-
-
-@dataclass(frozen=True)
-class Mark:
-    """One square of a strip: what one suite run said."""
-
-    suite_run: EvalSuiteRun
-    status: str
-    score: float | None
-    result: EvalCaseResult | None = None
-
-
-@dataclass(frozen=True)
-class CaseHistory:
-    """One case over time, oldest mark first; a suite run without the case has no mark."""
-
-    case_id: str
-    description: str
-    is_current: bool  # whether the current version still has it
-    marks: list[Mark] = field(default_factory=list)
-
-    @property
-    def latest(self) -> Mark | None:
-        return self.marks[-1] if self.marks else None
-
-
-@dataclass(frozen=True)
-class SuiteOverview:
-    """One workflow in the list of suites."""
-
-    workflow: Workflow
-    case_count: int
-    latest: EvalSuiteRun | None
-    marks: list[Mark]
-
-
-def with_suites() -> list[Workflow]:
-    """Every workflow that has cases or was evaluated, the one evaluated last first.
-
-    A document is read only where the word is in it and no evaluation vouches for the suite.
-    """
-    latest = EvalSuiteRun.objects.filter(workflow=OuterRef("pk")).order_by("-started_at").values("started_at")
-    rows = Workflow.objects.for_list().annotate(evaluated_at=Subquery(latest[:1]))
-    found = rows.filter(Q(evaluated_at__isnull=False) | Q(current_version__yaml__contains="eval"))
-    ordered = found.order_by(F("evaluated_at").desc(nulls_last=True), "slug")
-    return [one for one in ordered if one.evaluated_at or cases_of(one)]  # type: ignore[attr-defined]  # annotated
-
-
-def overview(workflows: Collection[Workflow], limit: int = MARKS_SHOWN) -> list[SuiteOverview]:
-    """How the suites of some workflows did; one query for all."""
-    runs: dict[int, list[EvalSuiteRun]] = {}
-    for suite_run in EvalSuiteRun.objects.for_list().newest(limit, workflows):
-        kept = runs.setdefault(suite_run.workflow_id, [])
-        if len(kept) < limit:  # two may have begun at once
-            kept.append(suite_run)
-    return [_overview(workflow, runs.get(workflow.pk, [])) for workflow in workflows]
-
-
-def _overview(workflow: Workflow, runs: list[EvalSuiteRun]) -> SuiteOverview:
-    marks = [Mark(one, one.status, one.score) for one in reversed(runs)]
-    return SuiteOverview(workflow, len(cases_of(workflow)), runs[0] if runs else None, marks)
-
-
-def case_histories(workflow: Workflow, limit: int = MARKS_SHOWN) -> list[CaseHistory]:
-    """Each case's strip over the last suite runs: those of the current version in order, then those gone."""
-    runs = list(EvalSuiteRun.objects.for_list().filter(workflow=workflow)[:limit])
-    rows = EvalCaseResult.objects.filter(suite_run__in=runs).order_by("position").defer("details")
-    by_run: dict[UUID, dict[str, EvalCaseResult]] = {one.pk: {} for one in runs}
-    for row in rows:
-        by_run[row.suite_run_id][row.case_id] = row
-    current = {case.id: case for case in cases_of(workflow)}
-    names = dict.fromkeys((*current, *(name for one in runs for name in by_run[one.pk])))
-    return [
-        CaseHistory(
-            name,
-            current[name].description if name in current else "",
-            name in current,
-            [_mark(one, by_run[one.pk][name]) for one in reversed(runs) if name in by_run[one.pk]],
-        )
-        for name in names
-    ]
-
-
-def _mark(suite_run: EvalSuiteRun, result: EvalCaseResult) -> Mark:
-    return Mark(suite_run, result.status, result.score, result)
-
-
-def previous_of(suite_run: EvalSuiteRun) -> EvalSuiteRun | None:
-    """The suite run of the same workflow that finished before this one began."""
-    earlier = EvalSuiteRun.objects.for_list().finished().filter(workflow_id=suite_run.workflow_id)
-    return earlier.filter(started_at__lt=suite_run.started_at).exclude(pk=suite_run.pk).first()
-
-
-def compare_suites(before: EvalSuiteRun, after: EvalSuiteRun) -> list[CaseChange]:
-    """Two suite runs case by case, flips first."""
-    return compare_verdicts(verdicts_of(before), verdicts_of(after))
-
-
-def verdicts_of(suite_run: EvalSuiteRun) -> list[CaseVerdict]:
-    """What a stored suite run said, as far as cases were tried."""
-    rows = suite_run.results.exclude(status=EvalStatus.SKIPPED).values_list("case_id", "status", "score")
-    return [CaseVerdict(case_id, status == PASSED, score) for case_id, status, score in rows]

@@ -213,13 +213,13 @@ def _verdicts(suite: SuiteResult) -> list[CaseVerdict]:
 
 
 def _stored_verdicts(given: str) -> list[CaseVerdict]:
-    from evals_app import suites
+    from evals_app import suite_history
     from evals_app.models import EvalSuiteRun
 
     found = EvalSuiteRun.objects.filter(pk=given).first()
     if found is None:
         raise CannotRun(f"--compare-to {given}: there is no such suite run.")
-    return suites.verdicts_of(found)
+    return suite_history.verdicts_of(found)
 
 
 # Telling

@@ -7,7 +7,7 @@ from datetime import datetime
 
 from django.utils import timezone
 
-from evals_app import suites
+from evals_app import suite_history, suites
 from evals_app.demo import story
 from evals_app.models import Regression
 from workflows_app import clock, executors, services
@@ -36,7 +36,7 @@ def _happen(moment: story.Moment) -> int:
     if moment.yaml is not None:
         if not WorkflowVersion.objects.filter(workflow__slug=moment.slug, yaml=moment.yaml).exists():
             version = services.save_version(moment.slug, moment.yaml, message=moment.message, is_demo=True)
-            if suites.cases_in(version.definition):
+            if suite_history.cases_in(version.definition):
                 suites.run_suite(version.workflow, version=version, origin="cli")
         return 0
     workflow = Workflow.objects.select_related("current_version__workflow").get(slug=moment.slug)

@@ -10,7 +10,7 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from evals_app import suites
+from evals_app import suite_history, suites
 from evals_app.case_maker import CaseProposal, propose_case, save_case
 from evals_app.models import EvalSuiteRun
 from evals_app.suite_pages import CaseRow, ChangeRow, SuiteRow, comparison_sentence, suite_run_page
@@ -33,8 +33,8 @@ CHANGES_A_PAGE = 60
 @access.requires(access.SEE)
 def suite_list(request: HttpRequest) -> HttpResponse:
     """Every workflow with cases, and how its suite did over time."""
-    page = page_of(request, "suites", suites.with_suites(), SUITES_A_PAGE)
-    page.object_list = [SuiteRow.of(one) for one in suites.overview(list(page))]
+    page = page_of(request, "suites", suite_history.with_suites(), SUITES_A_PAGE)
+    page.object_list = [SuiteRow.of(one) for one in suite_history.overview(list(page))]
     context = {
         "rows": page,
         "is_demo": any(row.suite.workflow.is_demo for row in page),
@@ -49,10 +49,10 @@ def suite_list(request: HttpRequest) -> HttpResponse:
 def suite(request: HttpRequest, slug: str) -> HttpResponse:
     """One workflow's suite: each case over time, and its evaluations."""
     workflow = _workflow(slug)
-    cases = page_of(request, "cases", suites.case_histories(workflow), CASES_A_PAGE)
+    cases = page_of(request, "cases", suite_history.case_histories(workflow), CASES_A_PAGE)
     cases.object_list = [CaseRow.of(one) for one in cases.object_list]
     rows = EvalSuiteRun.objects.for_list().filter(workflow=workflow)
-    section = suites.suite_of(workflow)
+    section = suite_history.suite_of(workflow)
     context = {
         "workflow": workflow,
         "cases": cases,
@@ -70,7 +70,7 @@ def suite(request: HttpRequest, slug: str) -> HttpResponse:
 def start(request: HttpRequest, slug: str) -> HttpResponse:
     """Evaluate a workflow's suite in the background, and show it."""
     workflow = _workflow(slug)
-    if not suites.cases_of(workflow):
+    if not suite_history.cases_of(workflow):
         messages.warning(request, f"{slug} has no eval cases to run.")
         return redirect("eval-suite", slug=slug)
     try:
@@ -89,7 +89,7 @@ def suite_run(request: HttpRequest, run_id: UUID) -> HttpResponse:
     context = {
         "suite_run": one,
         "page": suite_run_page(one, asked, asked_number(request, "cases") or 1),
-        "previous": suites.previous_of(one),
+        "previous": suite_history.previous_of(one),
         "asked": asked,
         "may_start": access.may(request.user, START),
     }
@@ -119,7 +119,7 @@ def compare(request: HttpRequest, run_id: UUID, other_id: UUID) -> HttpResponse:
     after, before = _suite_run(run_id), _suite_run(other_id)
     if after.workflow_id != before.workflow_id:
         raise Http404("These are evaluations of two workflows.")
-    changes = suites.compare_suites(before, after)
+    changes = suite_history.compare_suites(before, after)
     sentence, tone = comparison_sentence(changes)
     rows = page_of(request, "cases", changes, CHANGES_A_PAGE)
     rows.object_list = [ChangeRow.of(change) for change in rows.object_list]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from evals_app import suites
+from evals_app import suite_history, suites
 from tests.callers import queries_of, user_in
 from tests.factories import make_workflow, run_now
 from workflows_app.models import Workflow
@@ -200,7 +200,7 @@ def test_queries_do_not_grow_with_suites_cases_or_evaluations(as_role, evaluated
 
 def test_every_page_about_a_demo_suite_says_that_it_is_a_demo(as_role, evaluated):
     client, after = as_role("editor"), latest(evaluated)
-    before = suites.previous_of(after)
+    before = suite_history.previous_of(after)
     run_url = after.get_absolute_url()
     for is_demo in (True, False):
         Workflow.objects.update(is_demo=is_demo)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from django.db import connection
 
-from evals_app import suites
+from evals_app import suite_history, suites
 from evals_app.cases import Evaluation, SuiteResult
 from evals_app.models import EvalCaseResult, EvalStatus, EvalSuiteRun, Observation
 from tests.evals.suite_documents import FIXED, MIXED
@@ -59,11 +59,11 @@ def test_strip_shows_each_case_oldest_first_and_cases_that_are_gone_last() -> No
     )
     workflow = Workflow.objects.get()
     suites.run_suite(workflow)
-    histories = {one.case_id: one for one in suites.case_histories(workflow)}
+    histories = {one.case_id: one for one in suite_history.case_histories(workflow)}
     assert list(histories) == ["fine", "bad", "good"]
     assert [mark.status for mark in histories["bad"].marks] == ["failed", "passed"]
     assert [histories[name].is_current for name in ("fine", "good")] == [True, False]
-    (row,) = suites.overview(suites.with_suites())
+    (row,) = suite_history.overview(suite_history.with_suites())
     assert [mark.status for mark in row.marks] == ["passed", "passed"]
     assert row.latest is not None
     assert row.case_count == 2
@@ -74,8 +74,8 @@ def test_comparing_puts_flips_first() -> None:
     before = suites.run_suite(workflow)
     make_workflow(FIXED.replace("value: Ada, weight: 3", "value: Bob"), "greeter")
     after = suites.run_suite(Workflow.objects.get())
-    assert suites.previous_of(after) == before
-    changes = suites.compare_suites(before, after)
+    assert suite_history.previous_of(after) == before
+    changes = suite_history.compare_suites(before, after)
     assert [(change.id, change.kind) for change in changes] == [("bad", "better"), ("good", "same")]
 
 
@@ -84,7 +84,7 @@ def test_reading_histories_costs_the_same_for_many_cases(django_assert_num_queri
     for _ in range(3):
         suites.run_suite(workflow)
     with django_assert_num_queries(2):  # type: ignore[operator]
-        assert len(suites.case_histories(workflow)) == 2
+        assert len(suite_history.case_histories(workflow)) == 2
 
 
 def test_list_of_suites_reads_the_newest_of_each_and_nothing_older(django_assert_num_queries: object) -> None:
@@ -95,7 +95,7 @@ def test_list_of_suites_reads_the_newest_of_each_and_nothing_older(django_assert
     if connection.vendor == "sqlite":
         assert "SCAN evals_app_evalsuiterun" not in newest.explain()
     with django_assert_num_queries(3):  # type: ignore[operator]
-        rows = suites.overview(suites.with_suites(), 2)
+        rows = suite_history.overview(suite_history.with_suites(), 2)
     assert [[mark.suite_run for mark in row.marks] for row in rows] == [[runs[5]], runs[3:5]]
 
 
@@ -104,7 +104,7 @@ def test_a_suite_is_listed_for_its_cases_or_its_past_and_for_no_other_word() -> 
     suites.begin(make_workflow(slug="tried"))
     make_workflow(ONE_CODE_BLOCK.replace("HELLO", "evaluate"), "mentions")
     make_workflow(slug="neither")
-    assert [one.slug for one in suites.with_suites()] == ["tried", "greeter"]
+    assert [one.slug for one in suite_history.with_suites()] == ["tried", "greeter"]
 
 
 def test_suite_without_cases_fails() -> None:
