@@ -4,7 +4,7 @@
   const SPACE = "http://www.w3.org/2000/svg";
   const MOST = 8;
   const STEP = 9;
-  const WIDTH = 204; // as in graphics.css and workflows_app/graph/layout.py
+  const WIDTH = 220; // as in graphics.css and workflows_app/graph/layout.py
 
   function make(name, attributes) {
     const element = document.createElementNS(SPACE, name);

@@ -60,6 +60,9 @@ def test_axe_finds_nothing_serious_in_the_api_explorer(admin, live_site):
     admin.goto(f"{live_site}/api/docs/")
     admin.click("text=Try it out")
     admin.locator(".opblock").first.wait_for()
+    admin.locator(
+        ".json-schema-2020-12-expand-deep-button"
+    ).last.wait_for()  # the shapes come after the calls
     assert findings(admin, impacts=SERIOUS) == []
     admin.emulate_media(color_scheme="dark")
     assert findings(admin, impacts=SERIOUS, rules=OF_COLOUR) == []

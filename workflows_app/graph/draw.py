@@ -14,7 +14,7 @@ KINDS = frozenset({"llm", "code", "gate", "loop", "workflow", "dispatch"})
 MARGIN = 12
 MOST_DOTS = 8
 FITS = 1600  # pixels that a wide screen may shrink to its width and still show legible; wider ones scroll
-LABEL_SPACE = 16.5  # digits that fit between the icons
+DIGIT_WIDTH = 9.1  # pixels, in the widest font that a page may get: DejaVu Sans Bold
 
 
 def graph_svg(picture: Layout, *, title: str = "Workflow graph", sprite: str | None = None) -> SafeString:
@@ -56,10 +56,17 @@ def _width(letter: str) -> float:
     if unicodedata.east_asian_width(letter) in "WF":
         return 2
     if letter in "mwMW":
-        return 1.7
+        return 1.6
     if letter in "fijlrt-_. ":
-        return 0.75
-    return 1.3 if letter.isupper() else 1 if letter.isdigit() else 1.1
+        return 0.72
+    return 1.22 if letter.isupper() else 1.03
+
+
+def _label(node: GraphNode, x: float, y: float, room: float) -> SafeString:
+    """A block's name, cut to the pixels there are."""
+    return element(
+        "text", shorten(node.label or node.id, room / DIGIT_WIDTH), x=x, y=y, class_="graph__label"
+    )
 
 
 def _link(node: GraphNode, css: str, *children: object) -> SafeString:
@@ -99,9 +106,7 @@ def _node(box: PlacedNode, sprite: str) -> SafeString:
         element("rect", x=x, y=y, class_="graph__box"),
         element("rect", x=x + 10, y=y + 14, class_="graph__tile"),
         icon(_kind_icon(node.kind), sprite, x + 18, y + 22, "graph__kind"),
-        element(
-            "text", shorten(node.label or node.id, LABEL_SPACE), x=x + 52, y=y + 26, class_="graph__label"
-        ),
+        _label(node, x + 52, y + 26, box.width - 80),
         element("text", node.kind, x=x + 52, y=y + 44, class_="graph__sub"),
         _status_icon(node, sprite, x + box.width - 26, y + 12),
         *_results(node, x + box.width, y),
@@ -144,14 +149,13 @@ def _dot(word: str, x: float, y: float) -> SafeString:
 
 def _group(box: PlacedNode, sprite: str) -> SafeString:
     node, x, y = box.node, box.x, box.y
-    space = int((box.width - 90) / 7.4)
     return _link(
         node,
         "graph__group",
         element("title", describe(node)),
         element("rect", x=x, y=y, width=box.width, height=box.height, rx=14, class_="graph__frame"),
         icon(_kind_icon(node.kind), sprite, x + 14, y + 12, "graph__kind"),
-        element("text", shorten(node.label or node.id, space), x=x + 38, y=y + 25, class_="graph__label"),
+        _label(node, x + 38, y + 25, box.width - 72),
         _status_icon(node, sprite, x + box.width - 30, y + 12),
     )
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from workflows_app.graph.layers import centres, layered, without_cycles
 
-NODE_WIDTH, NODE_HEIGHT = 204.0, 60.0
+NODE_WIDTH, NODE_HEIGHT = 220.0, 60.0
 GAP_X, GAP_Y = 52.0, 24.0
 LABEL_WIDTH = 7.0  # of one character of an edge's label
 PAD, HEADER = 16.0, 40.0
