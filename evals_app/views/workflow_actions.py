@@ -158,11 +158,11 @@ def _handle(
 
 
 def _back(request: HttpRequest, workflow: Workflow, section: str) -> HttpResponseRedirect:
-    """To where the form says, if that is a page of ours; else to the section of the workflow's page, as it was."""
+    """To where the form says, if that is a page of ours, else to the section of the workflow's page; as it was."""
     wanted = request.POST.get("next", "")
-    if url_has_allowed_host_and_scheme(wanted, {request.get_host()}, require_https=request.is_secure()):
-        return HttpResponseRedirect(wanted)
-    path = workflow.get_absolute_url()
+    is_ours = url_has_allowed_host_and_scheme(wanted, {request.get_host()}, require_https=request.is_secure())
+    path, place = (wanted, "") if is_ours else (workflow.get_absolute_url(), f"#{section}")
     page, _, query = request.headers.get("Referer", "").partition("#")[0].partition("?")
-    kept = f"?{query}" if query and page.endswith(path) else ""
-    return HttpResponseRedirect(f"{path}{kept}#{section}")
+    left = page.partition("://")[2].partition("/")[2]
+    kept = f"?{query}" if query and f"/{left}" == path else ""
+    return HttpResponseRedirect(f"{path}{kept}{place}")

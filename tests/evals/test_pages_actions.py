@@ -142,6 +142,16 @@ def test_what_is_done_in_a_section_leads_back_to_it(was, back):
         assert admin.post(path, headers={"Referer": was})["Location"] == f"{back}#{section}"
 
 
+@pytest.mark.parametrize(
+    ("was", "back"), [("/?range=24h", "/?range=24h"), ("/", "/"), ("/runs/?status=failed", "/")]
+)
+def test_acknowledging_from_the_dashboard_leads_back_to_the_range_picked_there(was, back):
+    regression = add_regression(add_history(make_workflow(), [1.0, 0.5])[-1])
+    path, referer = f"/regressions/{regression.pk}/acknowledge/", f"http://testserver{was}"
+    answer = visitor("admin").post(path, {"next": "/"}, headers={"Referer": referer})
+    assert answer["Location"] == back
+
+
 @pytest.mark.parametrize("chosen", [{"version": "9"}, {"run": "nobody"}, {"run": "99"}, {"version": "x"}])
 def test_pinning_what_is_not_there_is_told(chosen):
     add_history(make_workflow(), [1.0])
