@@ -56,12 +56,15 @@ class CodeBlock(Block):
                 return None  # nobody waits any more; no process is needed
             return run(cancelled=lambda: stop.is_set() or is_cancelled())
 
-        future = asyncio.get_running_loop().run_in_executor(self.tools.threads, work)
         try:
-            return await asyncio.shield(future)
-        except asyncio.CancelledError:
-            stop.set()
-            if started.is_set():
-                with contextlib.suppress(Exception):
-                    await asyncio.shield(future)
-            raise
+            future = asyncio.get_running_loop().run_in_executor(self.tools.threads, work)
+            try:
+                return await asyncio.shield(future)
+            except asyncio.CancelledError:
+                stop.set()
+                if started.is_set():
+                    with contextlib.suppress(Exception):
+                        await asyncio.shield(future)
+                raise
+        finally:
+            stop.set()  # a signal may end the wait at any point, even before it has begun
