@@ -196,6 +196,10 @@ class RunBlocks:
         return [row.block_id for row in self.listed if row.node and row.status == NodeStatus.SKIPPED]
 
     @property
+    def passed_by(self) -> int:
+        return sum(row.status == NodeStatus.SKIPPED for row in self.rows)
+
+    @property
     def done(self) -> int:
         """How many blocks came to their end; those a failed or cancelled run never reached did not."""
         open_ = (NodeStatus.PENDING, NodeStatus.RUNNING, NodeStatus.CANCELLED)

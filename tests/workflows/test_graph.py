@@ -1,6 +1,7 @@
 """The graph: no boxes overlap, edges reach their blocks, names cannot break out."""
 
 import random
+import re
 import xml.etree.ElementTree as ET
 from dataclasses import replace
 from itertools import combinations, pairwise
@@ -233,3 +234,19 @@ blocks:
         GraphEdge("decide", "publish", "pass", "route"),
         GraphEdge("decide", "sorry", "fail", "route"),
     }
+
+
+def test_the_ways_that_a_run_did_not_go_are_marked():
+    nodes = [
+        GraphNode(name, "code", status=status)
+        for name, status in (("a", "completed"), ("b", "skipped"), ("c", "completed"))
+    ]
+    drawn = graph_svg(
+        layout(nodes, [GraphEdge("a", "b", "urgent", "route"), GraphEdge("a", "c", "normal", "route")])
+    )
+    ways = re.findall(r'class="(graph__edge[^"]*)" data-ends="([^"]*)"', drawn)
+    assert sorted(ways) == [
+        ("graph__edge graph__edge--route", "a c"),
+        ("graph__edge graph__edge--route graph__edge--not", "a b"),
+    ]
+    assert "data-ends" not in graph_svg(layout(blocks("a", "b"), chain("a", "b")))

@@ -1,7 +1,7 @@
 """The graph as SVG; colours come from CSS classes, so themes and live updates need no new drawing."""
 
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from django.templatetags.static import static
 from django.utils.safestring import SafeString
@@ -26,11 +26,12 @@ def graph_svg(picture: Layout, *, title: str = "Workflow graph", sprite: str | N
     groups = [box for box in picture.nodes if box.is_group]
     plain = [box for box in picture.nodes if not box.is_group]
     count = len(picture.nodes)
+    statuses = {box.node.id: box.node.status for box in picture.nodes if box.node.status}
     return element(
         "svg",
         element("title", f"{title}: {count} block{'' if count == 1 else 's'}"),
         *(_group(box, sprite) for box in groups),
-        *(_edge(way) for way in picture.edges),
+        *(_edge(way, statuses) for way in picture.edges),
         *(_node(box, sprite) for box in plain),
         class_="graph graph--fits" if width <= FITS else "graph",
         role="group",
@@ -160,16 +161,21 @@ def _group(box: PlacedNode, sprite: str) -> SafeString:
     )
 
 
-def _edge(way: RoutedEdge) -> SafeString:
+def _edge(way: RoutedEdge, statuses: Mapping[str, str]) -> SafeString:
+    """A way from block to block; scripts find those of a run by their ends, and mark the ways it did not go."""
     edge = way.edge
     kind = edge.kind if edge.kind in ("route", "error") else "normal"
     css = "graph__edge" if kind == "normal" else f"graph__edge graph__edge--{kind}"
+    if "skipped" in (statuses.get(edge.source), statuses.get(edge.target)):
+        css += " graph__edge--not"
     line, tip = _curve(way.points), _tip(way.points)
     # Dashes would tear the tip, so there it is drawn by itself.
     parts = [element("path", d=d) for d in ((line, tip) if kind == "error" else (line + tip,))]
     if edge.label:
         parts.append(_edge_label(edge.label, way.points))
-    return element("g", join(parts), class_=css)
+    return element(
+        "g", join(parts), class_=css, data_ends=f"{edge.source} {edge.target}" if statuses else None
+    )
 
 
 def _tip(points: Sequence[Point]) -> str:
