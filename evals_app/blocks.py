@@ -19,9 +19,10 @@ from workflows_app.models import Workflow
 
 HISTORY = 30  # runs in a small history
 BLOCKS_A_PAGE = 7
-ASSERTIONS_A_PAGE = 8
+ASSERTIONS_A_PAGE = 7
 LINES_AT_ONCE = 24  # of the blocks that are open when the page comes; others open when scrolled to
 LONGEST_VALUE = 60
+MOST_NAMED = 3
 
 # The state, its icon and tone; the words are the evidence's own.
 STATES = {
@@ -40,6 +41,7 @@ class State:
     label: str
     icon: str
     tone: str
+    names: str = ""  # all that it is about, where the label has no room for them
 
 
 @dataclass(frozen=True)
@@ -93,7 +95,7 @@ def block_page(
         number or places.get(opened, 0) // BLOCKS_A_PAGE + 1
     )
     is_open = {opened} if page.has_other_pages() else {opened, *_open_at_once(blocks)}
-    latest = _latest(workflow, statistics, is_open)
+    latest = _latest(statistics, is_open)
     page.object_list = [
         _row(
             block,
@@ -130,7 +132,7 @@ def block_row(workflow: Workflow, name: str) -> BlockRow | None:
     if found is None:
         return None
     statistics = {row.node_id: row for row in workflow.block_statistics.defer("state").filter(node_id=name)}
-    return _row(*found, statistics.get(name), _latest(workflow, statistics, [name]).get(name, []))
+    return _row(*found, statistics.get(name), _latest(statistics, [name]).get(name, []))
 
 
 def _blocks(workflow: Workflow) -> list[tuple[BaseBlockDef, str | None]]:
@@ -144,14 +146,13 @@ def _blocks(workflow: Workflow) -> list[tuple[BaseBlockDef, str | None]]:
 
 
 def _latest(
-    workflow: Workflow, statistics: Mapping[str, BlockStatistics], names: Collection[str]
+    statistics: Mapping[str, BlockStatistics], names: Collection[str]
 ) -> dict[str, list[Observation]]:
-    """What blocks said in the newest runs, oldest first."""
+    """What blocks said in their newest runs, oldest first."""
     rows = Observation.objects.newest((statistics[name] for name in names if name in statistics), HISTORY)
     found: dict[str, list[Observation]] = {}
-    for row in rows.only("node_id", "run_number", "assertions").order_by("number"):
-        if row.run_number > workflow.last_run_number - HISTORY:
-            found.setdefault(row.node_id, []).append(row)
+    for row in rows.only("node_id", "assertions").order_by("number"):
+        found.setdefault(row.node_id, []).append(row)
     return found
 
 
@@ -195,9 +196,12 @@ def state_of(row: BlockStatistics | None) -> State:
         named = [name for name, verdict in verdicts.items() if verdict["state"] == word]
         if named:
             label, icon, tone = STATES[word]
-            if word != "no evidence of change":
-                label = ": ".join(filter(None, (label, _named(named))))
-            return State(word, label, icon, tone)
+            names = _names(named) if word != "no evidence of change" else []
+            if not names:
+                return State(word, label, icon, tone)
+            is_cut = len(names) > MOST_NAMED
+            told = ", ".join([*names[:MOST_NAMED], "…"] if is_cut else names)
+            return State(word, f"{label}: {told}", icon, tone, ", ".join(names) if is_cut else "")
     label, icon, tone = STATES["too few runs"]
     few = next(iter(verdicts.values()), None)
     if few:
@@ -205,11 +209,10 @@ def state_of(row: BlockStatistics | None) -> State:
     return State("too few runs", label, icon, tone)
 
 
-def _named(verdicts: Sequence[str]) -> str:
+def _names(verdicts: Sequence[str]) -> list[str]:
     """What a state is about: metrics and assertions by name; that of the block as a whole says nothing more."""
     names = [name.removeprefix("assertion:").partition("#")[0] for name in verdicts if name != "overall"]
-    shown = list(dict.fromkeys(names))
-    return ", ".join(shown[:3]) + (", …" if len(shown) > 3 else "")
+    return list(dict.fromkeys(names))
 
 
 def _pass_rate(totals: Mapping[str, Any]) -> float:

@@ -5,7 +5,7 @@ from itertools import groupby
 
 from django.utils.safestring import SafeString
 
-from evals_app.charts.scale import finite
+from evals_app.charts.scale import finite, value_axis
 from workflows_app import formats
 from workflows_app.svg import element, number
 
@@ -29,14 +29,14 @@ def sparkline(
     label = title or _spoken(known, metric)
     if not known:
         return _small("sparkline", width, height, label or "No data yet", _dashes(width, height / 2))
-    low, high = min(v for _, v in known), max(v for _, v in known)
-    span = (high - low) or 1.0
+    axis = value_axis(
+        (v for _, v in known), metric
+    )  # as a chart has it: what is perfect is on top in every row
     pad = 4.0
     step = (width - 2 * pad) / max(len(values) - 1, 1)
 
     def place(index: int, value: float) -> tuple[float, float]:
-        up = (value - low) / span if high > low else 0.5
-        return pad + index * step, height - pad - up * (height - 2 * pad)
+        return pad + index * step, height - pad - axis.place(value) * (height - 2 * pad)
 
     # Straight across what is missing: an hour without a run is no reason to show a lone dot.
     points = [place(i, v) for i, v in known]

@@ -242,3 +242,11 @@ def test_a_histogram_with_two_thresholds_passes_between_or_outside_them():
     assert "60 on the passing side" in outside
     exact = histogram([1.0, 2.0, 3.0], 2, upper=2, metric="tokens")
     assert exact.count("mark--passed") == 1 and exact.count("chart__threshold") == 1
+
+
+@pytest.mark.parametrize(
+    ("values", "y"), [([1.0, 1.0], 4), ([0.95, 1.0], 4), ([1.0, 0.9], 16), ([0.2, 0.0], 28)]
+)
+def test_a_sparkline_of_scores_has_what_is_perfect_on_top(values, y):
+    drawn = parsed(sparkline(values, height=32))
+    assert float(drawn.find("circle").get("cy")) == y

@@ -93,7 +93,7 @@ def test_the_page_tells_what_failed_and_why_first(viewer, checked):
     assert 'data-inspected-block="extract"' in html
     assert "Failed" in html and "passed in <b>3 of the last 3</b>" in html
     assert "<strong>Could not be checked.</strong>" in html
-    assert "before this run" in html and "from 3 earlier runs" in html
+    assert "mean before it" in html and "with 3 earlier runs" in html
     assert '<mark><span class="n">7</span></mark>' in html
     assert "<script>alert" not in html and "&lt;script&gt;alert" in html
     assert f"/runs/{run.pk}/compare/" in html and "Compare with #3" in html
@@ -234,8 +234,8 @@ def test_what_was_usual_before_a_run_is_told_as_that(operator):
              "latency_pct": 0.2}  # fmt: skip
     node = make_node(run, eval_score=0.9, eval_passed=False, latency_ms=7.5, delta=delta)
     page = html_of(operator, f"/runs/{run.pk}/nodes/{node.pk}/")
-    assert "before this run: mean 0.92, mostly 0.43 to 1.00" in page
-    assert "before this run: 7.5 ms" in page and "+0.2 %" not in page  # nobody sees that change
+    assert "mean before it: 0.92, mostly 0.43 to 1.00" in page
+    assert "mean before it: 7.5 ms" in page and "+0.2 %" not in page  # nobody sees that change
 
 
 def test_a_cap_that_only_warned_is_told(operator):
