@@ -12,6 +12,7 @@ MISSING = "–"
 MINUS = "−"
 LOWER_IS_BETTER = frozenset({"cost", "latency", "tokens", "cost_pct", "latency_pct", "tokens_pct"})
 IN_PERCENT = frozenset({"cost_pct", "latency_pct", "tokens_pct"})
+NOISE = 1e-9  # of a cost, as assertions have it
 
 
 def duration(ms: Number | None) -> str:
@@ -175,6 +176,8 @@ def change(value: Number | None, name: str = "score") -> Change:
 def _size(number: float, name: str) -> str:
     if name == "pass_rate":
         return f"{number * 100:.1f} pts"
+    if name == "cost" and NOISE < number < 0.00001:
+        return f"${number:.{1 - floor(log10(number))}f}"
     # A small difference of scores is small: `score` would round it up to 0.01.
     return metric(number, name) if name in METRICS and name != "score" else f"{number:.2f}"
 

@@ -2,6 +2,7 @@
 
 import datetime as dt
 import re
+from dataclasses import replace
 from typing import Any
 
 from django import template
@@ -83,7 +84,16 @@ def delta(value: formats.Number | None, name: str = "score") -> SafeString:
     """A signed difference with an arrow, and a colour that knows whether more is better."""
     if value is None:
         return format_html('<span class="delta delta--same">{}</span>', formats.MISSING)
-    change = formats.change(value, name)
+    return _drawn(formats.change(value, name))
+
+
+@register.filter
+def shift(value: formats.Number, name: str) -> SafeString:
+    """A signed difference with an arrow that nothing says to be better or worse."""
+    return _drawn(replace(formats.change(value, name), verdict="neutral"))
+
+
+def _drawn(change: formats.Change) -> SafeString:
     spoken = "" if change.verdict in ("same", "neutral") else f" {change.verdict}"
     return format_html(
         '<span class="delta delta--{}">{}{}<span class="visually-hidden">{}</span></span>',
