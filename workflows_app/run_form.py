@@ -38,6 +38,11 @@ class Widget:
     def id(self) -> str:
         return f"id-{self.name}"
 
+    @property
+    def rows(self) -> int:
+        """The lines of a text field: all of its text and one to go on, as far as a page has room."""
+        return min(max(self.value.count("\n") + 2, 4 if self.kind == "json" else 8), 20)
+
 
 def is_light(widgets: Sequence[Widget]) -> bool:
     """Whether the form may come with a page that is about something else."""

@@ -130,7 +130,7 @@ def test_runs_of_two_workflows_are_told_apart_by_name(viewer):
     )
     old.save()
     html = viewer.get(f"/runs/{new.pk}/compare/{old.pk}/").content.decode()
-    assert "bare #2 and other #1 have the same verdicts." in html and "in <bdi>other #1</bdi>" in html
+    assert "bare #2 and other #1 have the same verdicts." in html and "<bdi>other #1</bdi></a>, " in html
     assert "How the workflows differ" in html and "version 1 became 1" not in html
 
 
