@@ -147,6 +147,14 @@ def test_a_token_is_made_for_a_user_chosen_in_a_pop_up(root):
     assert ApiToken.objects.get().user == bob
 
 
+def test_the_page_of_a_list_that_is_open_is_marked(root):
+    User.objects.bulk_create(User(username=f"user{number}") for number in range(60))
+    page = root("auth/user/")
+    colour = "one => getComputedStyle(one).backgroundColor"
+    here, other = page.locator(".paginator .this-page"), page.locator(".paginator a").first
+    assert here.evaluate(colour) != other.evaluate(colour)
+
+
 @pytest.mark.parametrize(
     "path", ["", "workflows_app/workflow/", "auth/user/", "auth/user/add/", "workflows_app/provider/add/"]
 )
