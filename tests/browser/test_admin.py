@@ -147,6 +147,14 @@ def test_a_token_is_made_for_a_user_chosen_in_a_pop_up(root):
     assert ApiToken.objects.get().user == bob
 
 
+def test_on_a_phone_a_field_and_what_looks_it_up_share_a_line(root, page):
+    page.set_viewport_size({"width": 390, "height": 844})
+    root("evals_app/pinnedbaseline/add/")
+    field, lookup = (page.locator(name).bounding_box() for name in ("#id_run", "#lookup_id_run"))
+    assert field["y"] <= lookup["y"] and lookup["y"] + lookup["height"] <= field["y"] + field["height"]
+    assert field["x"] + field["width"] <= lookup["x"] and lookup["x"] + lookup["width"] <= 390
+
+
 def test_the_page_of_a_list_that_is_open_is_marked(root):
     User.objects.bulk_create(User(username=f"user{number}") for number in range(60))
     page = root("auth/user/")
