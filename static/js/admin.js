@@ -5,6 +5,16 @@ document.querySelectorAll("#result_list").forEach((table) => {
     [...row.cells].forEach((cell, column) => { if (names[column]) cell.dataset.label = names[column]; });
 });
 
+// There the box that selects every row stands alone, and says in words what it does.
+document.querySelectorAll("#action-toggle").forEach((box) => {
+  const label = Object.assign(document.createElement("label"), { htmlFor: box.id, className: "select-all", textContent: "Select all" });
+  box.after(label);
+});
+
+// Filters stand beside a list; where they come before it, as admin.css has it, they stay folded.
+if (matchMedia("(min-width: 72.01rem)").matches)
+  document.querySelectorAll("#changelist-filter [data-folds]").forEach((filters) => { filters.open = true; });
+
 // The account menu closes as on the other pages.
 document.addEventListener("click", (event) => {
   for (const menu of document.querySelectorAll(".menu[open]")) if (!menu.contains(event.target)) menu.open = false;

@@ -147,6 +147,19 @@ def test_a_token_is_made_for_a_user_chosen_in_a_pop_up(root):
     assert ApiToken.objects.get().user == bob
 
 
+def test_on_a_phone_filters_are_folded_above_a_list_that_is_selected_by_a_word(root, page):
+    make_workflow()
+    page.set_viewport_size({"width": 390, "height": 844})
+    root("workflows_app/workflow/")
+    filters = page.locator("#changelist-filter")
+    assert filters.bounding_box()["y"] < page.locator("#result_list").bounding_box()["y"]
+    expect(filters.get_by_text("Enabled")).to_be_hidden()
+    filters.get_by_text("Filter").click()
+    expect(filters.get_by_text("Enabled")).to_be_visible()
+    page.get_by_text("Select all").click()
+    expect(page.locator(".action-counter")).to_have_text("1 of 1 selected")
+
+
 def test_on_a_phone_a_field_and_what_looks_it_up_share_a_line(root, page):
     page.set_viewport_size({"width": 390, "height": 844})
     root("evals_app/pinnedbaseline/add/")
