@@ -12,6 +12,7 @@ from django import forms
 from django.contrib import admin
 from django.contrib.admin.exceptions import DisallowedModelAdminToField
 from django.contrib.admin.options import TO_FIELD_VAR
+from django.contrib.admin.templatetags import admin_list
 from django.contrib.admin.views.main import SEARCH_VAR, ChangeList
 from django.contrib.auth.decorators import login_not_required
 from django.core.exceptions import PermissionDenied
@@ -20,8 +21,12 @@ from django.http.response import HttpResponseBase
 from django.shortcuts import resolve_url
 from django.template.response import TemplateResponse
 from django.utils.decorators import method_decorator
+from django.utils.html import format_html
 from django.utils.http import url_has_allowed_host_and_scheme
+from django.utils.safestring import SafeString
 from django.views.decorators.cache import never_cache
+
+from runsight_site.templatetags.runsight import icon
 
 if TYPE_CHECKING:
     ModelAdmin = admin.ModelAdmin[Any]
@@ -31,6 +36,17 @@ else:
 View = TypeVar("View", bound=Callable[..., HttpResponseBase])
 
 ORDER = ("workflows_app", "evals_app", "auth")
+YES_NO = {True: ("check", "Yes"), False: ("x", "No"), None: ("none", "Unknown")}
+
+
+def yes_or_no(value: bool | None) -> SafeString:
+    """A word with an icon, where Django draws bright pictures that are read out as "True"."""
+    drawing, word = YES_NO[value]
+    return format_html('<span class="said said--{}">{}{}</span>', word.lower(), icon(drawing), word)
+
+
+# Django has no hook for it; its lists and its pages both look this up.
+admin_list._boolean_icon = yes_or_no  # type: ignore[attr-defined]
 
 
 class LightChangeList(ChangeList):

@@ -55,6 +55,12 @@ def test_an_empty_list_says_so_and_leads_back(root: Client) -> None:
     assert '<select name="action"' not in html(root, "workflows_app/workflow/?q=no+such+workflow")
 
 
+def test_yes_and_no_are_words_with_our_icons(root: Client) -> None:
+    page = html(root, "auth/user/")
+    assert "#check" in page and "</svg>Yes</span>" in page
+    assert "icon-yes.svg" not in page and 'alt="True"' not in page
+
+
 def test_a_page_tells_where_it_is(root: Client) -> None:
     run = add_rows("0")
     page = html(root, f"workflows_app/run/{run.pk}/history/")
