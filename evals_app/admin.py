@@ -10,11 +10,25 @@ from django.contrib import admin, messages
 from django.db.models import Q, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
 
 from evals_app import actions, services
-from evals_app.models import BlockStatistics, Observation, PinnedBaseline, Regression
+from evals_app.effects import evidence_word
+from evals_app.models import BlockStatistics, Observation, PinnedBaseline, Regression, RegressionKind
+from evals_app.regressions import KIND_WORDS
 from workflows_app import formats
-from workflows_app.admin.facts import MOST_SEARCHED, FactAdmin, ModelAdmin, may, pretty, who
+from workflows_app.admin.facts import (
+    MOST_SEARCHED,
+    FactAdmin,
+    ModelAdmin,
+    column,
+    may,
+    pretty,
+    verdict,
+    who,
+)
+from workflows_app.admin.filters import VerdictFilter, choices_in_words
 from workflows_app.models import Workflow
 from workflows_app.services import Refused, audit
 
@@ -46,29 +60,40 @@ class BlockFacts(FactAdmin):
 class RegressionAdmin(BlockFacts):
     """Lasting changes for the worse, and what people did about them."""
 
-    list_display = ("block", "kind", "state", "strength", "since_run_number", "found_at")
-    list_filter = ("state", "kind")
+    list_display = ("what", "state", "strength", "since", "found")
+    list_filter = ("state", ("kind", choices_in_words("kind", dict(RegressionKind.choices), KIND_WORDS)))
     list_select_related = ("workflow", "acknowledged_by", "resolved_by")
     actions = ("acknowledge", "resolve")
     ordering = ("-found_at", "-id")
     fields = (
-        "workflow", "node_id", "kind", "assertion", "state", "strength", "since_run", "since_run_number", "found_run",
-        "found_run_number", "found_at", "shown_suspected", "shown_before", "shown_after", "acknowledged_by",
+        "workflow", "block", "became_worse", "assertion", "state", "strength", "since_run", "since_run_number", "found_run",
+        "found_run_number", "found", "shown_suspected", "shown_before", "shown_after", "acknowledged_by",
         "acknowledged_at", "resolved_by", "resolved_at",
     )  # fmt: skip
     readonly_fields = fields
 
+    block = column("node_id", "block")
+    became_worse = column("kind", "kind", KIND_WORDS)
+    found = column("found_at", "found")
     shown_suspected = pretty("suspected")
     shown_before = pretty("before")
     shown_after = pretty("after")
 
-    @admin.display(description="block")
-    def block(self, row: Regression) -> str:
-        return f"{row.workflow.slug}/{row.node_id}"
+    @admin.display(description="regression")
+    def what(self, row: Regression) -> str:
+        """Block and kind: a block can have one of each, and of assertions several over time."""
+        kind = KIND_WORDS[row.kind].lower()
+        assertion = row.assertion.partition("#")[0]
+        return f"{row.workflow.slug}/{row.node_id}: {kind}{f' of {assertion}' if assertion else ''}"
+
+    @admin.display(description="since run")
+    def since(self, row: Regression) -> str:
+        return f"#{row.since_run_number}" if row.since_run_number else formats.MISSING
 
     @admin.display(description="evidence", ordering="evidence")
-    def strength(self, row: Regression) -> str:
-        return f"{row.evidence:.1f}"
+    def strength(self, row: Regression) -> SafeString:
+        word = evidence_word(row.evidence).capitalize()
+        return format_html('{} <span class="quiet">{}</span>', word, f"{row.evidence:.1f}")
 
     def has_handle_permission(self, request: HttpRequest) -> bool:
         return may(request, HANDLE)
@@ -90,7 +115,7 @@ class RegressionAdmin(BlockFacts):
                 act(regression, who(request))
                 done += 1
             except Refused as refused:
-                self.message_user(request, f"{self.block(regression)}: {refused.message}", messages.WARNING)
+                self.message_user(request, f"{self.what(regression)}: {refused.message}", messages.WARNING)
         if done:
             self.message_user(request, f"{word} {done} regression{'' if done == 1 else 's'}.")
 
@@ -99,15 +124,15 @@ class RegressionAdmin(BlockFacts):
 class BlockStatisticsAdmin(BlockFacts):
     """What is normal for each block."""
 
-    list_display = ("__str__", "count", "mean_score", "is_pinned", "updated_at")
+    list_display = ("__str__", "observed", "mean_score", "is_pinned", "updated")
     only_on_its_page = ("state", "slices", "verdicts")
     ordering = ("workflow__slug", "node_id")
     actions = ("rebuild",)
     fields = (
         "workflow",
-        "node_id",
-        "count",
-        "updated_at",
+        "block",
+        "observed",
+        "updated",
         "shown_baseline",
         "shown_pinned",
         "shown_verdicts",
@@ -115,6 +140,9 @@ class BlockStatisticsAdmin(BlockFacts):
     )
     readonly_fields = fields
 
+    block = column("node_id", "block")
+    observed = column("count", "observations")
+    updated = column("updated_at", "updated")
     shown_baseline = pretty("baseline")
     shown_pinned = pretty("pinned")
     shown_verdicts = pretty("verdicts")
@@ -148,8 +176,9 @@ class PinForm(ModelForm):
         model = PinnedBaseline
         fields = ("workflow", "run", "version")
         help_texts: ClassVar = {
-            "run": "Either one run, by its id or through the magnifier,",
-            "version": "or one version, by its id in the database. A workflow's page has a button for each.",
+            "run": "The run to compare with, by its id or through the magnifier. Empty if you choose a version.",
+            "version": "The version to compare with, by its id in the database. Empty if you choose a run. "
+            "A workflow's page has a button for each.",
         }
 
     def clean(self) -> dict[str, Any]:
@@ -218,25 +247,27 @@ class ObservationAdmin(BlockFacts):
         "block",
         "run_number",
         "shown_score",
-        "passed",
+        "verdict",
         "cost",
         "took",
         "in_version",
-        "at",
+        "time",
     )
-    list_filter = ("passed",)
-    without_index = list_filter
+    list_filter = (("passed", VerdictFilter),)
+    without_index = ("passed",)
     search_help_text = (
         f"{BlockFacts.search_help_text} Looks at the newest {MOST_SEARCHED:,}, as the filter does."
     )
     only_on_its_page = ("assertions", "named_scores")
     ordering = ("-id",)
     fields = (
-        "workflow", "node_id", "number", "run", "run_number", "at", "shown_score", "passed", "cost", "took", "tokens",
+        "workflow", "node_id", "number", "run", "run_number", "time", "shown_score", "verdict", "cost", "took", "tokens",
         "workflow_version", "soul_version", "shown_assertions", "shown_scores",
     )  # fmt: skip
     readonly_fields = fields
 
+    time = column("at", "time")
+    verdict = verdict("passed")
     shown_assertions = pretty("assertions")
     shown_scores = pretty("named_scores")
 

@@ -17,6 +17,7 @@ from evals_app import dashboard
 from evals_app.models import Regression, RegressionState
 from runsight_site import health
 from workflows_app import access, clock, formats
+from workflows_app.admin.audit import deed
 from workflows_app.engine.sandbox import isolation_report
 from workflows_app.models import AuditEntry, Run, RunStatus
 
@@ -51,9 +52,10 @@ def figures(user: AbstractBaseUser | AnonymousUser) -> dict[str, Any]:
         pending=Count("pk", filter=Q(status=RunStatus.PENDING)),
         oldest=Min("created_at", filter=Q(status=RunStatus.PENDING)),
     )
-    entries = []
+    entries: list[dict[str, Any]] = []
     if access.may(user, "workflows_app.view_auditentry"):
-        entries = list(AuditEntry.objects.select_related("user")[:LATEST])
+        rows = AuditEntry.objects.select_related("user")[:LATEST]
+        entries = [{"row": row, "deed": deed(row.action)} for row in rows]
     return {
         "tiles": [_runs_now(active), _pass_rate(), _regressions(), _storage()],
         "health": [_executor(active), _channel_layer()],

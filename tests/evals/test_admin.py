@@ -35,6 +35,17 @@ def test_regressions_are_acknowledged_and_resolved_in_the_name_of_who_did(workfl
     assert actions == {"regression.acknowledge", "regression.resolve"}
 
 
+def test_regressions_of_one_block_are_told_apart_with_their_evidence_in_a_word(workflow: Workflow) -> None:
+    about = {"workflow": workflow, "node_id": "shout", "since_number": 3}
+    Regression.objects.create(**about, kind="quality_drop", evidence=9.14)
+    Regression.objects.create(**about, kind="assertion_regression", assertion="is-json#5e0eb5", evidence=21.2)
+    page = as_("editor").get(REGRESSIONS).content.decode()
+    assert "shout/shout: quality drop<" in page
+    assert "shout/shout: assertion regression of is-json<" in page
+    assert 'Fair <span class="quiet">9.1</span>' in page
+    assert 'Strong <span class="quiet">21.2</span>' in page
+
+
 def test_staff_who_only_see_cannot_act_on_a_regression(workflow: Workflow) -> None:
     row = Regression.objects.create(workflow=workflow, node_id="shout", kind="quality_drop", since_number=3)
     viewer = user_in("viewer")

@@ -6,7 +6,7 @@ from django.test import Client
 
 from tests.workflows.test_admin_facts import add_rows
 from workflows_app.admin import facts
-from workflows_app.models import Run
+from workflows_app.models import Run, RunEvent
 
 pytestmark = pytest.mark.django_db
 
@@ -30,7 +30,7 @@ def test_a_list_is_called_what_it_lists_and_says_how_many_there_are(root: Client
     add_rows("0")
     page = html(root, "workflows_app/auditentry/")
     assert "<h1>Audit log</h1>" in page and "Select audit" not in page
-    assert f"{page.count('field-action')} in all" in page and "entries" not in page
+    assert f"{page.count('field-what')} in all" in page and "entries" not in page
 
 
 def test_a_list_says_which_rows_a_page_shows_and_where_it_stops_counting(
@@ -55,10 +55,45 @@ def test_an_empty_list_says_so_and_leads_back(root: Client) -> None:
     assert '<select name="action"' not in html(root, "workflows_app/workflow/?q=no+such+workflow")
 
 
+def test_columns_and_filters_are_called_what_people_call_them(root: Client) -> None:
+    run = add_rows("0")
+    Run.objects.filter(pk=run.pk).update(source="api", eval_passed=False)
+    RunEvent.objects.create(run=run, seq=2, event="node_eval_complete")
+    runs, events = html(root, "workflows_app/run/"), html(root, "workflows_app/runevent/")
+    assert ">API<" in runs and ">Api<" not in runs
+    assert "<summary>Verdict</summary>" in runs and '<span class="said said--bad">Failed</span>' in runs
+    assert "Eval passed" not in runs + html(root, "workflows_app/runnode/")
+    assert ">Block evaluated<" in events and "Node Eval Complete" not in events
+    assert "<span>Number</span>" in events and "<span>Time</span>" in events
+    assert "<summary>Demo</summary>" in html(root, "workflows_app/workflow/")
+
+
+def test_a_verdict_is_filtered_by_the_word_that_the_column_says(root: Client) -> None:
+    passed, failed = add_rows("0"), add_rows("1")
+    Run.objects.filter(pk=passed.pk).update(eval_passed=True)
+    Run.objects.filter(pk=failed.pk).update(eval_passed=False)
+    shown = root.get("/admin/workflows_app/run/").context["cl"]
+    verdicts = next(spec for spec in shown.filter_specs if spec.title == "verdict")
+    choices = {choice["display"]: choice["query_string"] for choice in verdicts.choices(shown)}
+    assert list(choices) == ["All", "Passed", "Failed", "Not evaluated"]
+    found = root.get(f"/admin/workflows_app/run/{choices['Failed']}").context["cl"].result_list
+    assert [run.pk for run in found] == [failed.pk]
+
+
 def test_yes_and_no_are_words_with_our_icons(root: Client) -> None:
     page = html(root, "auth/user/")
     assert "#check" in page and "</svg>Yes</span>" in page
     assert "icon-yes.svg" not in page and 'alt="True"' not in page
+
+
+def test_the_audit_log_tells_deeds_in_words_and_finds_them_by_word_and_name(root: Client) -> None:
+    add_rows("0")
+    page = html(root, "workflows_app/auditentry/")
+    assert '<span title="workflow.save">Saved workflow</span>' in page
+    assert "saved workflow" in html(root, "")
+    for term in ("saved flow-0", "workflow.save flow-0"):
+        found = root.get("/admin/workflows_app/auditentry/", {"q": term}).context["cl"].result_list
+        assert [entry.action for entry in found] == ["workflow.save"], term
 
 
 def test_a_page_tells_where_it_is(root: Client) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -16,7 +16,7 @@ from django.http import HttpRequest
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from workflows_app import access, services
+from workflows_app import access, formats, services
 from workflows_app.models import Run, Workflow
 
 if TYPE_CHECKING:
@@ -85,15 +85,6 @@ def _is_list(request: HttpRequest) -> bool:
     return match is not None and (match.url_name or "").endswith("_changelist")
 
 
-class IndexedBoolean(admin.BooleanFieldListFilter):
-    """Yes or no as a list of one: for `NOT eval_passed` SQLite uses no index."""
-
-    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any] | None:
-        if self.lookup_val not in ("0", "1"):
-            return super().queryset(request, queryset)
-        return queryset.filter(**{f"{self.field_path}__in": [self.lookup_val == "1"]})
-
-
 def runs_named(word: str, most: int = MOST_PAGED) -> Q:
     """Runs by what people type: an id, `#42`, an external id, or the newest of workflows by their slugs.
 
@@ -147,6 +138,26 @@ def pretty(
         )
 
     return admin.display(description=description or field.replace("_", " "))(show)
+
+
+def column(field: str, description: str, words: Mapping[str, str] | None = None) -> Callable[[Any, Any], Any]:
+    """A field under the name that people use for it, and its values in their words."""
+
+    def show(self: Any, row: Any) -> Any:
+        value = getattr(row, field)
+        return words.get(value, value) if words else value
+
+    return admin.display(description=description, ordering=field)(show)
+
+
+def verdict(field: str) -> Callable[[Any, Any], SafeString]:
+    """Whether the assertions passed, as every page says it."""
+
+    def show(self: Any, row: Any) -> SafeString:
+        word, _icon, tone = formats.VERDICTS[formats.verdict_word(getattr(row, field))]
+        return format_html('<span class="said said--{}">{}</span>', tone, word)
+
+    return admin.display(description="verdict")(show)
 
 
 class AuditedAdmin(ModelAdmin):

@@ -17,7 +17,7 @@ from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_POST
 
 from workflows_app import credentials, services
-from workflows_app.admin.facts import AuditedAdmin, may, who
+from workflows_app.admin.facts import AuditedAdmin, column, may, who
 from workflows_app.engine.providers import provider_names
 from workflows_app.engine.providers.addresses import parse_base_url
 from workflows_app.models import PriceOverride, Provider
@@ -102,10 +102,13 @@ class ProviderAdmin(AuditedAdmin):
     """Servers that answer prompts."""
 
     form = ProviderForm
-    list_display = ("name", "kind", "base_url", "has_key", "enabled", "updated_at")
+    list_display = ("name", "kind", "address", "has_key", "enabled", "updated")
     search_fields = ("name", "base_url")
     actions = ("test_connections",)
     change_form_template = "admin/workflows_app/provider/change_form.html"
+
+    address = column("base_url", "base URL")
+    updated = column("updated_at", "updated")
 
     @admin.display(description="key stored", boolean=True)
     def has_key(self, provider: Provider) -> bool:

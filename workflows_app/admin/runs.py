@@ -12,12 +12,33 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from workflows_app import credentials, formats
-from workflows_app.admin.facts import MOST_PAGED, MOST_SEARCHED, FactAdmin, IndexedBoolean, pretty, runs_named
-from workflows_app.models import Run, RunEvent, RunNode
+from workflows_app.admin.facts import (
+    MOST_PAGED,
+    MOST_SEARCHED,
+    FactAdmin,
+    column,
+    pretty,
+    runs_named,
+    verdict,
+)
+from workflows_app.admin.filters import VerdictFilter, choices_in_words
+from workflows_app.models import EventName, Run, RunEvent, RunNode, Source
 
 _SEARCH_RUN = "A run's id, #42, support-triage#42, or a workflow's slug."
 _AMONG_NEWEST = f"Filters and names look at the newest {MOST_SEARCHED:,}."
 _MOST_RUNS = 200  # whose nodes or events a search shows
+SOURCES: dict[str, str] = {Source.API: "API"}
+EVENTS: dict[str, str] = {
+    EventName.RUN_STARTED: "Run started",
+    EventName.NODE_STARTED: "Block started",
+    EventName.NODE_COMPLETED: "Block completed",
+    EventName.NODE_FAILED: "Block failed",
+    EventName.NODE_EVAL_COMPLETE: "Block evaluated",
+    EventName.REGRESSION_FOUND: "Regression found",
+    EventName.RUN_COMPLETED: "Run completed",
+    EventName.RUN_FAILED: "Run failed",
+    EventName.RUN_CANCELLED: "Run cancelled",
+}
 
 
 @admin.register(Run)
@@ -27,14 +48,19 @@ class RunAdmin(FactAdmin):
     list_display = (
         "__str__",
         "status",
-        "source",
+        "came_from",
         "score",
-        "passed",
+        "verdict",
         "cost",
         "took",
-        "created_at",
+        "created",
     )
-    list_filter = ("status", ("eval_passed", IndexedBoolean), "source", "environment")
+    list_filter = (
+        "status",
+        ("eval_passed", VerdictFilter),
+        ("source", choices_in_words("source", dict(Source.choices), SOURCES)),
+        "environment",
+    )
     without_index = ("environment",)
     list_select_related = ("workflow", "version", "started_by")
     only_on_its_page = ("inputs", "outputs", "resolved", "error", "version__yaml")
@@ -44,13 +70,18 @@ class RunAdmin(FactAdmin):
         f"{_SEARCH_RUN} Or an external id. The environment is looked for in the newest {MOST_PAGED:,}."
     )
     fields = (
-        "page", "workflow", "version", "number", "status", "source", "environment", "started_by", "external_id",
-        "parent_run", "rerun_of", "created_at", "started_at", "finished_at", "took", "cost", "score", "eval_passed",
+        "page", "workflow", "version", "number", "status", "came_from", "environment", "started_by", "external_id",
+        "parent_run", "rerun_of", "created", "started_at", "finished_at", "took", "cost", "score", "verdict",
         "assertions_passed", "assertions_failed", "assertions_error", "regression_count", "nodes_done", "owner",
         "lease_expires_at", "takeovers", "shown_inputs", "shown_outputs", "shown_error",
     )  # fmt: skip
     readonly_fields = fields
 
+    came_from = column(
+        "source", "source", {value: SOURCES.get(value, label) for value, label in Source.choices}
+    )
+    created = column("created_at", "created")
+    verdict = verdict("eval_passed")
     shown_inputs = pretty("inputs", read=credentials.shown_inputs)
     shown_outputs = pretty("outputs")
     shown_error = pretty("error")
@@ -58,10 +89,6 @@ class RunAdmin(FactAdmin):
     @admin.display(description="score")
     def score(self, run: Run) -> str:
         return formats.score(run.eval_score)
-
-    @admin.display(description="passed", boolean=True)
-    def passed(self, run: Run) -> bool | None:
-        return run.eval_passed
 
     @admin.display(description="cost")
     def cost(self, run: Run) -> str:
@@ -121,18 +148,18 @@ class RunNodeAdmin(PartOfRun):
     """Executions of blocks, newest first."""
 
     list_display = (
-        "node_id",
+        "block",
         "run",
         "block_type",
         "status",
         "score",
-        "passed",
+        "verdict",
         "cost",
         "took",
-        "finished_at",
+        "finished",
     )
-    list_filter = ("status", "eval_passed")
-    without_index = list_filter
+    list_filter = ("status", ("eval_passed", VerdictFilter))
+    without_index = ("status", "eval_passed")
     named_by = "node_id"
     list_select_related = ("run__workflow",)
     only_on_its_page = (
@@ -143,12 +170,15 @@ class RunNodeAdmin(PartOfRun):
     search_fields = ("node_id",)
     search_help_text = f"A block's id, or its run: {_SEARCH_RUN} {_AMONG_NEWEST}"
     fields = (
-        "run", "node_id", "block_type", "iteration", "attempt", "status", "started_at", "finished_at", "took", "cost",
-        "shown_tokens", "soul_id", "soul_version", "exit_handle", "child_run", "score", "eval_passed", "evaluated_at",
+        "run", "block", "block_type", "iteration", "attempt", "status", "started_at", "finished", "took", "cost",
+        "shown_tokens", "soul_id", "soul_version", "exit_handle", "child_run", "score", "verdict", "evaluated_at",
         "shown_results", "shown_delta", "shown_error", "shown_output", "shown_prompt", "shown_details",
     )  # fmt: skip
     readonly_fields = fields
 
+    block = column("node_id", "block")
+    finished = column("finished_at", "finished")
+    verdict = verdict("eval_passed")
     shown_tokens = pretty("tokens")
     shown_results = pretty("eval_results")
     shown_delta = pretty("delta")
@@ -160,10 +190,6 @@ class RunNodeAdmin(PartOfRun):
     @admin.display(description="score")
     def score(self, node: RunNode) -> str:
         return formats.score(node.eval_score)
-
-    @admin.display(description="passed", boolean=True)
-    def passed(self, node: RunNode) -> bool | None:
-        return node.eval_passed
 
     @admin.display(description="cost")
     def cost(self, node: RunNode) -> str:
@@ -178,16 +204,21 @@ class RunNodeAdmin(PartOfRun):
 class RunEventAdmin(PartOfRun):
     """The histories of runs, newest first."""
 
-    list_display = ("event", "run", "seq", "at")
-    list_filter = ("event",)
-    without_index = list_filter
+    list_display = ("what", "run", "number", "time")
+    list_filter = (("event", choices_in_words("event", dict(EventName.choices), EVENTS)),)
+    without_index = ("event",)
     named_by = "event"
     list_select_related = ("run__workflow",)
     only_on_its_page = ("data", "run__inputs", "run__outputs", "run__resolved", "run__error")
     ordering = ("-id",)
     search_fields = ("event",)
-    search_help_text = f"An event's name, or its run: {_SEARCH_RUN} {_AMONG_NEWEST}"
-    fields = ("run", "seq", "event", "at", "shown_data")
+    search_help_text = (
+        f"An event as the API names it, such as node_failed, or its run: {_SEARCH_RUN} {_AMONG_NEWEST}"
+    )
+    fields = ("run", "number", "what", "time", "shown_data")
     readonly_fields = fields
 
+    what = column("event", "event", EVENTS)
+    number = column("seq", "number")
+    time = column("at", "time")
     shown_data = pretty("data")

@@ -11,7 +11,7 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
 from workflows_app import services
-from workflows_app.admin.facts import ModelAdmin, who
+from workflows_app.admin.facts import ModelAdmin, column, who
 from workflows_app.diff import side_by_side
 from workflows_app.models import Soul, SoulVersion
 from workflows_app.soul_usage import uses_of
@@ -24,7 +24,7 @@ MOST_COMPARED = 30_000  # characters, of all versions that are shown together
 class SoulAdmin(ModelAdmin):
     """Agents' identities."""
 
-    list_display = ("slug", "role", "provider", "model_name", "temperature", "version", "updated_at")
+    list_display = ("slug", "role", "provider", "model_name", "temperature", "version", "updated")
     search_fields = ("slug", "name", "role", "model_name")
     list_filter = ("provider",)
     change_form_template = "admin/workflows_app/soul/change_form.html"
@@ -32,6 +32,8 @@ class SoulAdmin(ModelAdmin):
         "slug", "name", "role", "system_prompt", "provider", "model_name", "temperature", "max_tokens", "avatar_color",
         "used_in",
     )  # fmt: skip
+
+    updated = column("updated_at", "updated")
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
         return ("slug", "used_in") if obj else ("used_in",)  # workflows name a soul by its slug

@@ -16,8 +16,15 @@ from django.utils.text import Truncator
 from workflows_app import services
 from workflows_app.admin.document_form import WorkflowForm, copied_text
 from workflows_app.admin.facts import may, who
+from workflows_app.admin.filters import InWords
 from workflows_app.admin.workflow_pages import START_RUN, WorkflowPages, as_zip
 from workflows_app.models import Workflow
+
+
+class DemoFilter(InWords, admin.BooleanFieldListFilter):
+    """The workflows that came with the demonstration, or the others."""
+
+    heading = "demo"
 
 
 @admin.register(Workflow)
@@ -26,7 +33,7 @@ class WorkflowAdmin(WorkflowPages):
 
     form = WorkflowForm
     list_display = ("slug", "short_name", "enabled", "version_number", "author", "last_change", "runs")
-    list_filter = ("enabled", "is_demo")
+    list_filter = ("enabled", ("is_demo", DemoFilter))
     search_fields = ("slug", "name")
     show_full_result_count = False
     actions = ("enable", "disable", "export")
