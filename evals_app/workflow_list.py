@@ -11,7 +11,7 @@ from django.utils.safestring import SafeString
 
 from evals_app.charts import sparkline
 from evals_app.models import Regression, RegressionState
-from workflows_app.models import Environment, Run, Source, Workflow
+from workflows_app.models import Environment, Run, RunStatus, Source, Workflow
 
 PAGE_SIZE = 50
 LATELY = 20  # runs that a row's figures speak of
@@ -107,12 +107,17 @@ def _add_runs(rows: dict[int, Row]) -> None:
         )
         .order_by("workflow_id", "number")
     )
+    evaluated = set()
     for run in runs:
         row = rows[run.workflow_id]
         row.last_run = run
         if run.environment != Environment.PRODUCTION or run.source == Source.EVAL:
             continue
         if run.eval_passed is not None:
-            row.verdicts.append(run.eval_passed)
-        if run.cost_usd is not None:
+            evaluated.add(run.workflow_id)
+        if run.has_passed is not None:
+            row.verdicts.append(run.has_passed)
+        if run.cost_usd is not None and run.status == RunStatus.COMPLETED:
             row.costs.append(run.cost_usd)
+    for pk in rows.keys() - evaluated:
+        rows[pk].verdicts.clear()  # without assertions only failures would count

@@ -210,6 +210,7 @@ VERDICTS = {
     "passed": ("Passed", "passed", "good"),
     "failed": ("Failed", "failed", "bad"),
     "error": ("Error", "error", "warn"),
+    "unfinished": ("Unfinished", "none", "idle"),
     "none": ("Not evaluated", "none", "idle"),
 }
 

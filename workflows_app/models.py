@@ -200,6 +200,7 @@ class RunStatus(models.TextChoices):
 
 
 ACTIVE = (RunStatus.PENDING, RunStatus.RUNNING)
+BROKEN_OFF = (RunStatus.FAILED, RunStatus.CANCELLED)
 TERMINAL = frozenset({RunStatus.COMPLETED, RunStatus.FAILED, RunStatus.CANCELLED})
 TRANSITIONS: dict[str, frozenset[str]] = {
     RunStatus.PENDING: frozenset({RunStatus.RUNNING, RunStatus.FAILED, RunStatus.CANCELLED}),
@@ -245,6 +246,10 @@ class Environment(models.TextChoices):
 
 
 class RunQuerySet(models.QuerySet["Run"]):
+    # A rate counts a run that failed as not passed, whatever it had passed until then, and no cancelled one.
+    JUDGED = Q(status=RunStatus.FAILED) | Q(status=RunStatus.COMPLETED, eval_passed__isnull=False)
+    PASSED = Q(status=RunStatus.COMPLETED, eval_passed=True)
+
     """Reads of runs."""
 
     def for_list(self) -> Self:
@@ -265,13 +270,16 @@ class RunQuerySet(models.QuerySet["Run"]):
             # Not by the states that are over: that index would be taken and leave every run to be sorted.
             return self.filter(eval_passed=None).exclude(status__in=ACTIVE)
         # A list of one: for `NOT eval_passed` SQLite uses no index, and with it would sort all that it leads to.
-        is_passed = word == "passed"
+        is_passed = word in ("passed", "unfinished")
         found = self.filter(eval_passed__in=[is_passed]) if by_index else self.filter(eval_passed=is_passed)
-        if word == "passed":
-            return found
-        return (
-            found.filter(assertions_failed__gt=0) if word == "failed" else found.filter(assertions_failed=0)
-        )
+        match word:
+            case "passed":
+                return found.exclude(status__in=BROKEN_OFF)
+            case "unfinished":
+                return found.filter(status__in=BROKEN_OFF)
+            case "failed":
+                return found.filter(assertions_failed__gt=0)
+        return found.filter(assertions_failed=0)
 
     def with_error_text(self, text: str) -> Self:
         """Failed runs whose error says this."""
@@ -413,8 +421,17 @@ class Run(models.Model):
 
     @property
     def verdict(self) -> str:
-        """What `RunQuerySet.with_verdict` finds it by."""
+        """What `RunQuerySet.with_verdict` finds it by; nothing has passed that was not finished."""
+        if self.eval_passed and self.status in BROKEN_OFF:
+            return "unfinished"
         return formats.verdict_of(self.eval_passed, has_failed=self.assertions_failed > 0)
+
+    @property
+    def has_passed(self) -> bool | None:
+        """What it counts as in a pass rate, see `RunQuerySet.JUDGED`."""
+        if self.status == RunStatus.FAILED:
+            return False
+        return self.eval_passed if self.status == RunStatus.COMPLETED else None
 
     @property
     def eval_counts(self) -> dict[str, int]:

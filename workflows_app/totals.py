@@ -17,7 +17,7 @@ from django.db.models.expressions import Func
 from django.utils import timezone
 
 from workflows_app import clock
-from workflows_app.models import Run, RunTotals
+from workflows_app.models import Run, RunQuerySet, RunStatus, RunTotals
 
 SLOT_SECONDS = 3600
 # Two hours lie between: no transaction is open that long, and no clock of ours is that wrong.
@@ -25,13 +25,14 @@ MARKED_AFTER = timedelta(hours=1)
 SETTLED_AFTER = timedelta(hours=3)
 STALE_A_SWEEP = 100
 
+_COMPLETED = Q(status=RunStatus.COMPLETED)
 # What each column adds up.
 SUMS: dict[str, Any] = {
     "runs": Count("pk"),
-    "passed": Count("pk", filter=Q(eval_passed=True)),
-    "judged": Count("eval_passed"),
-    "scored": Count("eval_score"),
-    "score": Sum("eval_score", default=0.0),
+    "passed": Count("pk", filter=RunQuerySet.PASSED),
+    "judged": Count("pk", filter=RunQuerySet.JUDGED),
+    "scored": Count("eval_score", filter=_COMPLETED),
+    "score": Sum("eval_score", filter=_COMPLETED, default=0.0),
     "priced": Count("cost_usd"),
     "cost_usd": Sum("cost_usd", default=0.0),
 }

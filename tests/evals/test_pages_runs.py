@@ -168,8 +168,10 @@ def test_the_filter_of_verdicts_finds_what_the_column_says(viewer):
     make_runs(version, 1)
     make_runs(version, 1, eval_passed=None)
     make_runs(version, 1, eval_passed=None, status="running")
+    for status in ("failed", "cancelled"):
+        make_runs(version, 1, status=status)
     found = {word: sorted(numbers(viewer.get(f"/runs/?verdict={word}"))) for word in formats.VERDICTS}
-    assert found == {"passed": [5], "failed": [3, 4], "error": [1, 2], "none": [6]}
+    assert found == {"passed": [5], "failed": [3, 4], "error": [1, 2], "none": [6], "unfinished": [8, 9]}
     for run in Run.objects.exclude(status="running"):
         assert run.number in found[run.verdict]
 

@@ -58,10 +58,11 @@ def added_up() -> dict[int, dict[str, Any]]:
             continue
         sums = found.setdefault((run.created_at - start) // LENGTH, dict.fromkeys(totals.SUMS, 0))
         sums["runs"] += 1
-        sums["passed"] += run.eval_passed is True
-        sums["judged"] += run.eval_passed is not None
-        sums["scored"] += run.eval_score is not None
-        sums["score"] = round(sums["score"] + (run.eval_score or 0), 9)
+        sums["passed"] += run.has_passed is True
+        sums["judged"] += run.has_passed is not None
+        if run.status == RunStatus.COMPLETED:
+            sums["scored"] += run.eval_score is not None
+            sums["score"] = round(sums["score"] + (run.eval_score or 0), 9)
         sums["priced"] += run.cost_usd is not None
         sums["cost_usd"] = round(sums["cost_usd"] + (run.cost_usd or 0), 9)
     return found
@@ -123,6 +124,7 @@ def test_runs_of_every_kind_add_up_before_and_after_they_are_settled():
             created_at,
             source=chance.choice([Source.API, Source.INGEST, Source.EVAL]),
             environment=chance.choice([Environment.PRODUCTION] * 5 + [Environment.SIMULATION]),
+            status=chance.choice([RunStatus.COMPLETED] * 4 + [RunStatus.FAILED, RunStatus.CANCELLED]),
             eval_score=score,
             eval_passed=None if score is None else score == 1.0,
             cost_usd=chance.choice([None, 0.0, 0.1, 0.000123]),
