@@ -17,7 +17,7 @@ from evals_app.run_blocks import blocks_in_order
 from workflows_app import formats
 from workflows_app.credentials import shown_inputs
 from workflows_app.diff import Diff, side_by_side
-from workflows_app.models import Run, RunNode
+from workflows_app.models import Run, RunNode, RunStatus
 
 MOST_CHARACTERS = 200_000  # of each output; what lies beyond is not compared, and the page says so
 FIELDS = (
@@ -25,7 +25,19 @@ FIELDS = (
     "eval_score", "eval_passed", "eval_results",
 )  # fmt: skip
 WORSE, BETTER = "worse", "better"
-WORDS = {"passed": "passed", "failed": "failed", "error": "could not be checked", "none": "was not graded"}
+WORDS = {
+    "passed": "passed",
+    "failed": "failed",
+    "error": "could not be checked",
+    "unfinished": "did not finish",
+    "none": "was not graded",
+}
+OPEN_ENDS = {
+    RunStatus.PENDING: "has not begun",
+    RunStatus.RUNNING: "is still running",
+    RunStatus.FAILED: "failed before its end",
+    RunStatus.CANCELLED: "was cancelled before its end",
+}
 
 
 @dataclass(frozen=True)
@@ -92,6 +104,10 @@ class ComparedBlock:
             if was is not None and _word(was) != now:
                 found.append(Flip(one["type"], _word(was), now, one["reason"]))
         return sorted(found, key=lambda flip: (flip.direction != WORSE, flip.direction != BETTER))
+
+    @property
+    def has_common_assertions(self) -> bool:
+        return not _verdicts(self.old_run, self.old).keys().isdisjoint(_verdicts(self.new_run, self.new))
 
     @property
     def is_output_changed(self) -> bool:
@@ -209,11 +225,7 @@ class Comparison:
             now, before = WORDS[self.new.verdict], WORDS[self.old.verdict]
             return f"{new} {now} and {old} {before}, though no assertion that both have tells them apart."
         if self.tone == "same":
-            if self.changed:
-                return f"{new} and {old} have the same verdicts."
-            if self.is_same_workflow:
-                return f"{new} repeats {old} exactly."
-            return f"{new} and {old} have the same outputs and verdicts."
+            return self._sameness()
         words = {
             WORSE: "is worse than",
             BETTER: "is better than",
@@ -221,10 +233,27 @@ class Comparison:
         }
         return f"{new} {words[self.tone]} {old}."
 
+    def _sameness(self) -> str:
+        new, old = self.new_title, self.old_title
+        if self._open_ends():
+            return f"{new} and {old} can be compared only as far as both came."
+        if self.changed and not any(block.has_common_assertions for block in self.blocks):
+            return f"{new} and {old} have no assertion in common."
+        if self.changed:
+            return f"{new} and {old} have the same verdicts."
+        if self.is_same_workflow:
+            return f"{new} repeats {old} exactly."
+        return f"{new} and {old} have the same outputs and verdicts."
+
+    def _open_ends(self) -> list[str]:
+        """Which of the two did not come to its end."""
+        found = ((self.old_title, self.old.status), (self.new_title, self.new.status))
+        return [f"{title} {OPEN_ENDS[RunStatus(status)]}" for title, status in found if status in OPEN_ENDS]
+
     @property
     def details(self) -> str:
         """The sentence that says why."""
-        parts = []
+        parts = self._open_ends()
         for direction, words in (
             (WORSE, "passed before and no longer"),
             (BETTER, "did not pass before and now"),

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from evals_app.comparison import MOST_CHARACTERS, Comparison
+from evals_app.comparison import MOST_CHARACTERS, OPEN_ENDS, Comparison
 from tests.callers import queries_of, user_in
 from tests.evals.test_pages_run import CHECKED
 from tests.factories import make_workflow, run_now
@@ -63,7 +63,7 @@ def test_the_headline_says_which_way_it_went(db, before, after, headline):
 
 
 def test_with_other_outputs_but_the_same_verdicts_it_says_so(db):
-    comparison = Comparison(*two_runs({"output": "one"}, {"output": "two"}))
+    comparison = Comparison(*two_runs(graded(True) | {"output": "one"}, graded(True) | {"output": "two"}))
     assert comparison.headline == "#2 and #1 have the same verdicts."
     assert comparison.details == "1 of 1 output differs."
 
@@ -130,7 +130,7 @@ def test_runs_of_two_workflows_are_told_apart_by_name(viewer):
     )
     old.save()
     html = viewer.get(f"/runs/{new.pk}/compare/{old.pk}/").content.decode()
-    assert "bare #2 and other #1 have the same verdicts." in html and "<bdi>other #1</bdi></a>, " in html
+    assert "bare #2 and other #1 have no assertion in common." in html and "<bdi>other #1</bdi></a>, " in html
     assert "How the workflows differ" in html and "version 1 became 1" not in html
 
 
@@ -233,3 +233,15 @@ def test_json_that_was_only_written_differently_is_told(viewer):
         "The same JSON, written differently."
         in viewer.get(f"/runs/{new.pk}/compare/{old.pk}/").content.decode()
     )
+
+
+@pytest.mark.parametrize("status", ["failed", "cancelled", "running"])
+def test_a_run_that_did_not_come_to_its_end_is_not_said_to_have_the_same_verdicts(transactional_db, status):
+    workflow = make_workflow(CHECKED, "checked")
+    old, new = run_now(workflow), run_now(workflow)
+    Run.objects.filter(pk=new.pk).update(status=status)
+    new.refresh_from_db()
+    new.nodes.filter(node_id="tell").delete()
+    found = Comparison(new, old)
+    assert "same verdicts" not in found.headline
+    assert f"#2 {OPEN_ENDS[status]}" in found.details and "#1" not in found.details
