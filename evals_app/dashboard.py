@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
@@ -12,7 +13,7 @@ from evals_app.models import Regression, RegressionState
 from evals_app.ranges import UnknownRange, length_of
 from evals_app.regressions import LONGEST_NAME, regression_summary, sentence
 from workflows_app import clock, totals
-from workflows_app.models import Run, RunQuerySet, RunStatus
+from workflows_app.models import BROKEN_OFF, Run, RunQuerySet, RunStatus
 from workflows_app.summaries import iso
 
 # How many bars a sparkline has.
@@ -21,6 +22,7 @@ MOST_ATTENTION = 50
 LONGEST_REASON = 300
 RECENT_FAILURES = timedelta(hours=24)
 FAILURES_SHARE = 4  # one place in so many is theirs, whatever else there is
+FAILURES_READ = 200
 
 
 def dashboard(range: str = "24h") -> dict[str, Any]:
@@ -80,29 +82,53 @@ _FIGURES: dict[str, Any] = {
 def attention(limit: int = MOST_ATTENTION) -> list[dict[str, Any]]:
     """What a person should look at first, each with its sentence."""
     return [
-        _regression_item(one) if isinstance(one, Regression) else _failed_item(one)
+        _regression_item(one) if isinstance(one, Regression) else _failed_item(one.run, one.times)
         for one in needing_attention(limit)
     ]
 
 
-def needing_attention(limit: int) -> list[Regression | Run]:
+@dataclass(frozen=True)
+class Failure:
+    """A run that failed, the newest of so many with the same error."""
+
+    run: Run
+    times: int
+
+
+def needing_attention(limit: int) -> list[Regression | Failure]:
     """Open regressions by evidence, runs that failed today, and regressions that somebody looks after already."""
     worse = list(
         Regression.objects.unresolved().by_urgency().select_related("workflow", "acknowledged_by")[:limit]
     )
-    failed = list(failed_lately().for_list().order_by("-created_at")[:limit])
+    failed = _failures()[:limit]
     opened = [row for row in worse if row.state == RegressionState.OPEN]
     # However many regressions there are, what just failed has a place.
     opened = opened[: limit - min(len(failed), limit // FAILURES_SHARE)]
     seen = [row for row in worse if row.state != RegressionState.OPEN]
-    found: list[Regression | Run] = [*opened, *failed, *seen]
+    found: list[Regression | Failure] = [*opened, *failed, *seen]
     return found[:limit]
+
+
+def _failures() -> list[Failure]:
+    """The runs that failed in the last day, the newest first; one that fails every minute does not hide the others."""
+    alike: dict[tuple[int, str], list[Run]] = {}
+    for run in failed_lately().for_list().order_by("-created_at")[:FAILURES_READ]:
+        alike.setdefault((run.workflow_id, _reason(run)), []).append(run)
+    return [Failure(runs[0], len(runs)) for runs in alike.values()]
 
 
 def failed_lately() -> RunQuerySet:
     """The runs that failed in the last day."""
-    since = clock.now() - RECENT_FAILURES
-    return Run.objects.counted().filter(status=RunStatus.FAILED, created_at__gte=since)
+    return _lately().filter(status=RunStatus.FAILED)
+
+
+def not_passed_lately() -> RunQuerySet:
+    """The runs of the last day that came to their end and did not pass."""
+    return _lately().filter(eval_passed__in=[False]).exclude(status__in=BROKEN_OFF)
+
+
+def _lately() -> RunQuerySet:
+    return Run.objects.counted().filter(created_at__gte=clock.now() - RECENT_FAILURES)
 
 
 def _regression_item(row: Regression) -> dict[str, Any]:
@@ -117,16 +143,21 @@ def _regression_item(row: Regression) -> dict[str, Any]:
         "run_number": row.found_run_number,
         "suspected_version": suspected,
         "regression": regression_summary(row, row.workflow.slug),
+        "times": None,
     }
 
 
 def failure_sentence(run: Run) -> str:
     """What failed, and why."""
-    reason = Truncator((run.error or {}).get("message", "no reason was recorded")).chars(LONGEST_REASON)
+    reason = Truncator(_reason(run)).chars(LONGEST_REASON)
     return f"{Truncator(run.workflow.slug).chars(LONGEST_NAME)} #{run.number} failed: {reason}"
 
 
-def _failed_item(run: Run) -> dict[str, Any]:
+def _reason(run: Run) -> str:
+    return str((run.error or {}).get("message", "no reason was recorded"))
+
+
+def _failed_item(run: Run, times: int) -> dict[str, Any]:
     return {
         "type": "failed_run",
         "sentence": failure_sentence(run),
@@ -137,4 +168,5 @@ def _failed_item(run: Run) -> dict[str, Any]:
         "run_number": run.number,
         "suspected_version": None,
         "regression": None,
+        "times": times,
     }

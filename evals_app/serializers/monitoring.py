@@ -181,6 +181,7 @@ class AttentionSerializer(serializers.Serializer[Any]):
     run_number = serializers.IntegerField(allow_null=True)
     suspected_version = serializers.IntegerField(allow_null=True)
     regression = RegressionSerializer(allow_null=True)
+    times = serializers.IntegerField(allow_null=True, help_text="Runs that failed alike in the last day.")
 
 
 class DashboardSerializer(serializers.Serializer[Any]):

@@ -24,7 +24,7 @@ BEFORE = {"24h": "24 h before", "7d": "7 d before", "30d": "30 d before"}
 DEFAULT_RANGE = "7d"
 MOST_RUNNING = 20
 MOST_LATEST = 10
-MOST_ATTENTION = 16
+MOST_ATTENTION = 15
 MOST_COUNTED = 1_000  # failed runs
 
 
@@ -99,10 +99,11 @@ def now(request: HttpRequest) -> HttpResponse:
 
 @dataclass(frozen=True)
 class Item:
-    """Something that needs attention: a regression, or a run that failed."""
+    """Something that needs attention: a regression, or a run that failed, perhaps not for the first time."""
 
     told: Told | None = None
     run: Run | None = None
+    times: int = 1
 
     @property
     def sentence(self) -> str:
@@ -113,7 +114,10 @@ def _attention() -> dict[str, Any]:
     """What needs attention as far as there is room for it, and how much there is in all."""
     found = figures_of.needing_attention(MOST_ATTENTION)
     told = {one.row.pk: one for one in tell(row for row in found if isinstance(row, Regression))}
-    items = [Item(told[row.pk]) if isinstance(row, Regression) else Item(run=row) for row in found]
+    items = [
+        Item(told[one.pk]) if isinstance(one, Regression) else Item(run=one.run, times=one.times)
+        for one in found
+    ]
     regressions = Regression.objects.unresolved().count()
     failures = figures_of.failed_lately()[: MOST_COUNTED + 1].count()
     return {
@@ -121,7 +125,8 @@ def _attention() -> dict[str, Any]:
         "attention_count": regressions + min(failures, MOST_COUNTED),
         "is_count_cut": failures > MOST_COUNTED,
         "more_regressions": regressions - len(told),
-        "more_failures": min(failures, MOST_COUNTED) - (len(items) - len(told)),
+        "more_failures": min(failures, MOST_COUNTED) - sum(item.times for item in items if item.run),
+        "not_passed": figures_of.not_passed_lately()[:MOST_COUNTED].count(),
     }
 
 
@@ -143,7 +148,8 @@ def _figures(range_: str) -> list[Figure]:
 def _figure(label: str, figure: dict[str, Any], metric: str, *, in_percent: bool = False) -> Figure:
     value, previous = figure["value"], figure["previous"]
     change: float | None = None
-    if value is not None and previous is not None:
+    has_before = previous != 0 if metric == "runs" else previous is not None
+    if value is not None and has_before:
         change = value - previous
         if in_percent:
             change = (value / previous - 1) * 100 if previous else None

@@ -24,7 +24,7 @@ from workflows_app.credentials import shown_inputs
 from workflows_app.engine.definition import InvalidDocument
 from workflows_app.models import Run, RunNode
 
-LATEST_EVENTS = 40  # when the page comes
+LATEST_EVENTS = 32  # when the page comes
 MOST_EVENTS = 200  # that come later, at once
 YAML_BYTES = 4_000
 VALUES_BYTES = 2_000  # of the inputs, and of the outputs

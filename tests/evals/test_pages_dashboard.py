@@ -91,14 +91,20 @@ def test_what_needs_attention_is_counted_in_full_and_the_rest_has_a_link():
         )
     page = html(visitor(), "/").split("Running now")[0]
     assert 'badge--count">28</span>' in page
-    assert 'href="/workflows/?state=regressed">12 more regressions</a>' in page
+    assert 'href="/workflows/?state=regressed">13 more regressions</a>' in page
     assert "more run" not in page
     Run.objects.filter(pk__in=[run.pk for run in runs[1:]]).update(status="failed", error={"message": "Oh."})
     page = html(visitor(), "/").split("Running now")[0]
     assert 'badge--count">35</span>' in page
-    assert page.count("failed: Oh.") == 4 and "shout #8 failed" in page  # the newest have room
+    assert page.count("failed: Oh.") == 1 and "shout #8 failed" in page  # of those alike the newest
+    assert 'href="/runs/?workflow=shout&amp;status=failed">7 times in 24 hours</a>' in page
+    assert ">14 more regressions</a>" in page and "more run" not in page
+    for run in runs[1:]:
+        Run.objects.filter(pk=run.pk).update(error={"message": f"Oh: {run.number}."})
+    page = html(visitor(), "/").split("Running now")[0]
+    assert page.count("failed: Oh") == 3 and "shout #8 failed" in page  # the newest have room
     assert ">16 more regressions</a>" in page
-    assert 'href="/runs/?status=failed">3 more runs that failed in the last 24 hours</a>' in page
+    assert 'href="/runs/?status=failed">4 more runs that failed in the last 24 hours</a>' in page
 
 
 def test_what_nobody_looks_after_comes_first():
@@ -170,3 +176,22 @@ def test_the_number_of_queries_does_not_grow_with_what_is_stored():
         add_regression(add_history(workflow, [1.0, 0.5] * 5)[-1])
         services.start_run(workflow)
     assert queries_of(client, "/") == few + 1  # the versions of what is running
+
+
+def test_runs_that_did_not_pass_are_not_called_nothing():
+    runs = add_history(make_workflow(), [1.0, 1.0])
+    assert "Nothing needs attention" in html(visitor(), "/")
+    Run.objects.filter(pk=runs[0].pk).update(eval_passed=False)
+    page = html(visitor(), "/")
+    assert 'href="/runs/?verdict=failed">1 run did not pass</a>' in page
+    assert "Nothing needs attention" not in page
+
+
+def test_a_run_that_failed_has_not_passed_and_a_cancelled_one_does_not_count():
+    runs = add_history(make_workflow(), [1.0, 1.0, 1.0, 1.0])
+    for run, status in zip(runs, ("failed", "cancelled"), strict=False):
+        Run.objects.filter(pk=run.pk).update(status=status)
+    assert ">67 %<" in html(visitor(), "/dashboard/figures/?range=24h")
+    assert ">67 %<" in html(visitor(), "/workflows/")
+    Run.objects.filter(status="completed").update(eval_passed=None)
+    assert ">50 %<" not in html(visitor(), "/workflows/")
