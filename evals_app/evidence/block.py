@@ -51,29 +51,28 @@ class BlockEvidence:
         self.number = observed.number
         self._note_version(observed)
         values = {name: value for name in METRICS if (value := _value(observed, name)) is not None}
-        watched = [name for name in values if name not in self.settings.ignore]
-        tests = len(watched) + sum(map(self._is_watched, observed.assertions))
+        # Tokens count whether or not they stand in for the cost: so the bars were chosen.
+        tests = sum(name not in self.settings.ignore for name in values)
+        tests += sum(map(self._is_watched, observed.assertions))
         bar = BARS[self.settings.sensitivity] + log(max(tests, 1) / TESTS)
         leaving = self._open_series()
         for name, value in values.items():
-            self.metrics[name].observe(observed.number, value, bar, self.settings.min_runs)
+            self._take(self.metrics[name], observed.number, value, bar if self._is_tested(name) else None)
         for key in sorted(observed.assertions)[:MOST_ASSERTIONS]:
             series = self.assertions.get(key)
             if series is None:
                 series = self.assertions[key] = Passes()
-            series.observe(observed.number, float(observed.assertions[key]), bar, self.settings.min_runs)
+            passed = float(observed.assertions[key])
+            self._take(series, observed.number, passed, bar if self._is_watched(key) else None)
         self._forget_unseen()
         return self._changes(leaving)
 
     def verdicts(self) -> dict[str, Verdict]:
         """The state of every metric, every assertion (`assertion:<key>`) and, as `overall`, of the block."""
         verdicts = {name: self._verdict(series) for name, series in self._watched_series().items()}
-        telling = [
-            verdict for name, verdict in verdicts.items() if name != "tokens" or self._tokens_stand_in()
-        ]
-        count = max((verdict.count for verdict in telling), default=0)
+        count = max((verdict.count for verdict in verdicts.values()), default=0)
         order: tuple[State, ...] = ("worse", "better", "no evidence of change", "too few runs")
-        states = {verdict.state for verdict in telling}
+        states = {verdict.state for verdict in verdicts.values()}
         state: State = next((each for each in order if each in states), "too few runs")
         return {"overall": Verdict(state, count, self.settings.min_runs), **verdicts}
 
@@ -116,8 +115,18 @@ class BlockEvidence:
             series.restore(saved)
         return evidence
 
+    def _take(self, series: Series, number: int, value: float, bar: float | None) -> None:
+        """Test a series, or only measure it where there is no bar: nobody could see or resolve what it opened."""
+        if bar is None:
+            series.record(number, value)
+        else:
+            series.observe(number, value, bar, self.settings.min_runs)
+
     def _is_watched(self, key: str) -> bool:
         return "assertions" not in self.settings.ignore and key not in self.settings.ignore
+
+    def _is_tested(self, metric: str) -> bool:
+        return metric not in self.settings.ignore and (metric != "tokens" or self._tokens_stand_in())
 
     def _all_series(self) -> dict[str, Series]:
         named: dict[str, Series] = dict(self.metrics)
@@ -125,7 +134,7 @@ class BlockEvidence:
         return named
 
     def _watched_series(self) -> dict[str, Series]:
-        ignored = {name for name in METRICS if name in self.settings.ignore}
+        ignored = {name for name in METRICS if not self._is_tested(name)}
         ignored |= {f"{PREFIX}{key}" for key in self.assertions if not self._is_watched(key)}
         return {name: each for name, each in self._all_series().items() if each.count and name not in ignored}
 

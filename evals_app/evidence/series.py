@@ -158,6 +158,16 @@ class Series(ABC):
         self.remember(value)
         self._judge(bar)
 
+    def record(self, number: int, value: float) -> None:
+        """Take one more run of what can raise no alarm: normal is the last runs, whatever they were."""
+        self.count += 1
+        self.seen = number
+        if self.opened is not None:
+            self.replace_memory(self.memory() + self.opened.recent)
+            self.opened = None
+        self.legs = [Leg() for _ in self.legs]
+        self.remember(value)
+
     def _judge(self, bar: float) -> None:
         for leg in self.legs:
             if leg.weight < bar:

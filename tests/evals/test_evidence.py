@@ -252,6 +252,45 @@ def test_ignored_metrics_and_assertions_never_alarm() -> None:
     assert evidence.baseline()["latency"].count == 100
 
 
+def test_what_cannot_raise_an_alarm_has_a_baseline_of_the_last_hundred_runs() -> None:
+    ignore = frozenset({"latency", "contains#0"})
+    evidence = BlockEvidence(Settings(ignore=ignore))
+    feed(evidence, block_runs(seed=66, count=120, pass_rate=1.0))
+    slow = block_runs(seed=67, count=150, pass_rate=1.0, latency=2.0, start=121)
+    slow = [replace(run, tokens=900, assertions=run.assertions | {"contains#0": False}) for run in slow]
+    assert feed(evidence, slow) == []
+    usual = evidence.baseline()
+    assert usual["latency"].mean == pytest.approx(1_600, rel=0.05)
+    assert (usual["tokens"].count, usual["tokens"].mean) == (100, 900)  # the cost is known
+    assert (usual["assertion:contains#0"].count, usual["assertion:contains#0"].mean) == (100, 0.0)
+    # Nor does an improvement begin it anew.
+    feed(evidence, block_runs(seed=68, count=60, pass_rate=1.0, latency=0.5, start=271))
+    assert evidence.baseline()["latency"].count == 100
+    assert evidence.baseline()["latency"].mean == pytest.approx(0.6 * 400 + 0.4 * 1_600, rel=0.05)
+
+
+def test_ignoring_what_is_open_makes_the_last_hundred_runs_normal_at_once() -> None:
+    evidence = BlockEvidence()
+    feed(evidence, block_runs(seed=69, count=100))
+    feed(evidence, block_runs(seed=70, count=60, latency=3.0, start=101))
+    assert evidence.baseline()["latency"].mean == pytest.approx(800, rel=0.1)
+    ignoring = BlockEvidence.from_state(evidence.to_state(), Settings(ignore=frozenset({"latency"})))
+    feed(ignoring, block_runs(seed=71, count=1, latency=3.0, start=161))
+    assert ignoring.baseline()["latency"].count == 100
+    assert ignoring.baseline()["latency"].mean == pytest.approx(0.61 * 2_400 + 0.39 * 800, rel=0.05)
+
+
+def test_tokens_are_in_no_state_while_the_cost_is_known() -> None:
+    def states(cost: float | None) -> dict[str, str]:
+        evidence = BlockEvidence()
+        feed(evidence, [Observed(n, cost_usd=cost, tokens=900 if n > 100 else 500) for n in range(1, 131)])
+        return {name: verdict.state for name, verdict in evidence.verdicts().items()}
+
+    known = "no evidence of change"
+    assert states(0.01) == {"overall": known, "cost": known}
+    assert states(None) == {"overall": "worse", "tokens": "worse"}
+
+
 def test_ignoring_a_metric_later_closes_its_regression() -> None:
     evidence = BlockEvidence()
     feed(evidence, block_runs(seed=63, count=130, cost=1.0))
