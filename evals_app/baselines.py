@@ -14,6 +14,7 @@ from workflows_app.models import RunNode
 
 # DESIGN: a delta from the second run on, an interval only once there is enough to draw one.
 RUNS_FOR_INTERVAL = 20
+COMPARED = ("score", "cost", "latency", "tokens")
 BASELINE: Any = BlockStatistics._meta.get_field("baseline")
 FIND_BASELINE = (
     f'SELECT pinned, baseline FROM "{BlockStatistics._meta.db_table}" '  # noqa: S608 - our own name
@@ -48,14 +49,16 @@ def delta_of(measured: Measured, baseline: Mapping[str, Any] | None) -> dict[str
     if not baseline:
         return None
     score = baseline.get("score")
-    count = max(metric["count"] for metric in baseline.values())
+    counts = {name: baseline[name]["count"] for name in COMPARED if name in baseline}
     return {
         "score_delta": _difference(measured.score, score),
         "cost_pct": _percent(measured.cost_usd, baseline.get("cost")),
         "latency_pct": _percent(measured.latency_ms, baseline.get("latency")),
         "tokens_pct": _percent(measured.tokens, baseline.get("tokens")),
         "baseline_score": score["mean"] if score else None,
-        "baseline_run_count": score["count"] if score else count,
+        # One that is worse stays with the runs before it was: the others rest on more.
+        "baseline_run_count": max(counts.values(), default=0),
+        "baseline_counts": counts,
         "low": score["low"] if score else None,
         "high": score["high"] if score else None,
     }
