@@ -28,16 +28,19 @@ METRICS = {
 }
 
 
-def apply(run: Run, row: BlockStatistics, observation: Observation, change: Change) -> None:
-    """Write what an observation changed: a regression opened, grew, shrank or closed."""
+def apply(run: Run, row: BlockStatistics, observation: Observation, change: Change) -> bool:
+    """Write what an observation changed: a regression opened, went on or closed. Whether the run tells of a new one."""
     unresolved = Regression.objects.unresolved().filter(
         workflow_id=row.workflow_id, node_id=row.node_id, kind=change.regression_kind
     )
+    fields = _evidence_fields(change)
     if change.kind == "closed":
-        unresolved.update(state=RegressionState.RESOLVED, resolved_at=clock.now())
-    elif unresolved.update(**_evidence_fields(change)) == 0 and change.kind in ("opened", "strengthened"):
-        # Also what somebody resolved too early: it is told again once its evidence has doubled.
-        _open(run, row, observation, change)
+        fields |= {"state": RegressionState.RESOLVED, "resolved_at": clock.now()}
+    if unresolved.update(**fields) or change.kind not in ("opened", "strengthened"):
+        return False
+    # Also what somebody resolved too early: it is told again once its evidence has doubled.
+    _open(run, row, observation, change)
+    return True
 
 
 def resolve_removed(run: Run) -> None:
@@ -122,9 +125,9 @@ def sentence(regression: Regression, slug: str) -> str:
         RegressionKind.LATENCY: "took",
     }[RegressionKind(regression.kind)]
     before, after = _levels(regression)
-    return (
-        f"`{_short(regression.node_id)}` in {_short(slug)}: {what} {before}, now {after} since {cause}{since}"
-    )
+    when = "then" if regression.state == RegressionState.RESOLVED else "now"
+    what = f"{what} {before}, {when} {after} since {cause}{since}"
+    return f"`{_short(regression.node_id)}` in {_short(slug)}: {what}"
 
 
 def metric_of(regression: Regression) -> str:

@@ -217,10 +217,12 @@ def observe(run: Run, finished: Iterable[RunNode]) -> bool:
         observations.append((observation, row, statistics.take(row, observation, settings)))
     rows.update_many(list(blocks.values()), statistics.MOVED_FIELDS)
     rows.add_many([observation for observation, _, _ in observations])
-    for observation, row, changes in observations:
-        for change in changes:
-            regressions.apply(run, row, observation, change)
-    if any(changes for _, _, changes in observations):
+    told = [
+        regressions.apply(run, row, observation, change)
+        for observation, row, changes in observations
+        for change in changes
+    ]
+    if any(told):
         run.refresh_from_db(fields=["regression_count", "last_seq"])
     if is_new_version:
         regressions.resolve_removed(run)

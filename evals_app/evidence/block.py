@@ -1,6 +1,6 @@
 """All tests of one block together: one alarm budget, one regression per kind."""
 
-from dataclasses import astuple
+from dataclasses import astuple, replace
 from math import isfinite, log
 from typing import Any
 
@@ -47,7 +47,7 @@ class BlockEvidence:
         self.told: dict[str, tuple[list[str], float]] = {}
 
     def update(self, observed: Observed) -> list[Change]:
-        """Take one more run and answer what there is to tell, mostly nothing."""
+        """Take one more run and answer what it changed: nothing, as long as nothing is open."""
         self.number = observed.number
         self._note_version(observed)
         values = {name: value for name in METRICS if (value := _value(observed, name)) is not None}
@@ -212,7 +212,11 @@ class BlockEvidence:
         if not names:
             del self.told[kind]
             last = next((name for name in told if name in leaving), None)
-            return self._describe("closed", kind, told, leaving[last]) if last else None
+            if last is None:
+                return None
+            return replace(
+                self._describe("closed", kind, told, leaving[last]), after=leaving[last].while_worse
+            )
         strongest = opened[names[0]]
         how: ChangeKind = "strengthened"
         if not told:
@@ -220,9 +224,14 @@ class BlockEvidence:
         elif set(names) < set(told):
             how = "weakened"
         elif set(names) == set(told) and strongest.evidence < 2 * told_evidence:
-            return None
+            return self._continued(kind, told, opened[told[0]])
         self.told[kind] = (names, strongest.evidence)
         return self._describe(how, kind, names, strongest)
+
+    def _continued(self, kind: RegressionKind, told: list[str], opened: Opened) -> Change | None:
+        """What was told, as it is after this run; None where the run says nothing about it."""
+        is_seen = self._members(kind)[told[0]].seen == self.number
+        return self._describe("continued", kind, told, opened) if is_seen else None
 
     def _describe(self, how: ChangeKind, kind: RegressionKind, names: list[str], opened: Opened) -> Change:
         is_assertion = kind == "assertion_regression"

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 Sensitivity = Literal["low", "normal", "high"]
 RegressionKind = Literal["assertion_regression", "quality_drop", "cost_spike", "latency_spike"]
-ChangeKind = Literal["opened", "strengthened", "weakened", "closed"]
+ChangeKind = Literal["opened", "strengthened", "weakened", "continued", "closed"]
 State = Literal["better", "worse", "no evidence of change", "too few runs"]
 
 METRICS = ("score", "cost", "latency", "tokens")
@@ -76,7 +76,7 @@ class Suspect:
 
 @dataclass(frozen=True)
 class Change:
-    """Something to tell: a regression of one kind opened, grew, shrank or closed.
+    """What became of a regression of one kind: it opened, grew, shrank, closed, or went on with another level.
 
     `assertions` are all that make up an `assertion_regression` now, the most evident first; `assertion` is that one.
     """

@@ -65,6 +65,13 @@ class Opened:
     def after(self) -> Level:
         return Level(self.after_count, self.after_total / self.after_count if self.after_count else 0.0)
 
+    @property
+    def while_worse(self) -> Level:
+        """What it was until the runs that show it is back."""
+        back = self.recent[-self.back.count :] if self.back.count else []
+        count = self.after_count - len(back)
+        return Level(count, (self.after_total - sum(back)) / count) if count > 0 else self.after
+
     def to_state(self) -> dict[str, Any]:
         return {
             "since": self.since,

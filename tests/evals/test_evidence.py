@@ -154,11 +154,40 @@ def test_a_regression_opens_once_names_its_start_and_version_and_closes_itself()
     assert evidence.verdicts()["overall"].state == "worse"
 
     recovery = feed(evidence, block_runs(seed=13, count=60, pass_rate=0.98, start=271, version=8))
-    closed = [change for change in recovery if change.regression_kind == "assertion_regression"]
-    assert [change.kind for change in closed] == ["closed"]
+    ended = [change for change in recovery if change.regression_kind == "assertion_regression"]
+    assert {change.kind for change in ended[:-1]} == {"continued"}
+    closed = ended[-1:]
+    assert closed[0].kind == "closed"
     assert closed[0].assertion == "contains#3"
     assert closed[0].suspected == first.suspected
     assert evidence.verdicts()["overall"].state == "no evidence of change"
+
+
+def failing(count: int, *, passed: int, start: int) -> list[Observed]:
+    """Runs of one assertion, of which the last so many passed."""
+    return [
+        Observed(number, assertions={"a#0": number >= start + count - passed})
+        for number in range(start, start + count)
+    ]
+
+
+def test_while_a_regression_is_open_every_run_counts_in_what_is_now() -> None:
+    evidence = BlockEvidence()
+    feed(evidence, failing(100, passed=100, start=1))
+    first, *later = feed(evidence, failing(14, passed=3, start=101))
+    assert first.kind == "opened"
+    assert {change.kind for change in later} <= {"continued", "strengthened"}
+    assert (later[-1].after.count, later[-1].after.mean) == (14, pytest.approx(3 / 14))
+    assert later[-1].evidence >= first.evidence
+    assert feed(evidence, [Observed(115, score=1.0)]) == []  # says nothing about the assertion
+
+
+def test_what_it_was_while_worse_leaves_out_the_runs_that_show_it_is_back() -> None:
+    evidence = BlockEvidence()
+    feed(evidence, failing(100, passed=100, start=1))
+    feed(evidence, failing(20, passed=0, start=101))
+    *_, closed = feed(evidence, failing(40, passed=40, start=121))
+    assert (closed.kind, closed.after.count, closed.after.mean) == ("closed", 20, 0.0)
 
 
 def test_while_a_regression_is_open_normal_is_what_it_was_before() -> None:

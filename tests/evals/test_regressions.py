@@ -3,10 +3,15 @@
 from dataclasses import replace
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from evals_app import actions, regressions
 from evals_app.evidence import Change, Level
-from evals_app.models import BlockStatistics, Observation, Regression
+from evals_app.models import BlockStatistics, Observation, Regression, RegressionKind
+from tests.callers import caller
+from tests.evals.test_api_ingest import YAML as INVOICES
+from tests.evals.test_api_ingest import report
 from tests.factories import ONE_CODE_BLOCK, make_workflow, run_now
 from workflows_app.models import EventName, Workflow
 
@@ -42,6 +47,25 @@ def test_regression_appears_once_and_follows_its_evidence(tell):
     assert regression.found_run.regression_count == 1
 
 
+def test_regression_says_how_it_is_after_every_run_and_what_it_was_once_over(tell):
+    tell()
+    assert not tell(kind="continued", after=Level(14, 0.7), evidence=12.0)
+    regression = Regression.objects.get()
+    assert (regression.after, regression.evidence) == ({"count": 14, "mean": 0.7}, 12.0)
+    assert "score was 0.95, now 0.70 since run #1" in regressions.sentence(regression, "shout")
+    assert regression.found_run.events.filter(event=EventName.REGRESSION_FOUND).count() == 1
+    tell(kind="closed", after=Level(12, 0.6))
+    regression.refresh_from_db()
+    assert "score was 0.95, then 0.60 since run #1" in regressions.sentence(regression, "shout")
+
+
+def test_what_somebody_resolved_is_left_as_it_was(tell):
+    tell()
+    actions.resolve_regression(Regression.objects.get(), None)
+    tell(kind="continued", after=Level(14, 0.7))
+    assert Regression.objects.get().after == {"count": 6, "mean": 0.5}
+
+
 def test_regression_closes_itself_when_the_block_is_back(tell):
     tell()
     tell(kind="closed")
@@ -68,3 +92,35 @@ def test_regression_of_a_block_that_is_no_more_is_resolved_by_the_next_version(t
     make_workflow(ONE_CODE_BLOCK.replace("  shout:", "  cry:"))
     run_now(Workflow.objects.get())
     assert not Regression.objects.unresolved().exists()
+
+
+def observe(client, outputs, first):
+    """Runs of one block with these outputs, one after the other."""
+    for index, output in enumerate(outputs, start=first):
+        sent = report(external_id=f"n{index}", nodes=[{"node_id": "extract", "output": output}])
+        assert client.post("/api/runs/ingest/", sent).status_code == 201
+
+
+def of_regressions(captured):
+    return [one["sql"] for one in captured.captured_queries if Regression._meta.db_table in one["sql"]]
+
+
+@pytest.mark.django_db
+def test_an_open_regression_follows_every_run_and_a_calm_block_costs_no_query():
+    make_workflow(INVOICES, "invoices")
+    client = caller("admin")
+    observe(client, ["{}"] * 25, 1)
+    with CaptureQueriesContext(connection) as calm:
+        observe(client, ["{}"], 26)
+    assert of_regressions(calm) == []
+    observe(client, ["no json"] * 8 + ["{}"] * 2, 27)
+    regression = Regression.objects.get(kind=RegressionKind.ASSERTION)
+    assert regression.since_run_number == 27
+    opened = Regression.objects.count()
+    with CaptureQueriesContext(connection) as worse:
+        observe(client, ["{}"], 37)
+    # One statement for each that is open.
+    assert [sql.split()[0] for sql in of_regressions(worse)] == ["UPDATE"] * opened
+    regression.refresh_from_db()
+    assert regression.after == {"count": 11, "mean": pytest.approx(3 / 11)}
+    assert "now 27 %" in regressions.sentence(regression, "invoices")
