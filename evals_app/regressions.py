@@ -7,8 +7,14 @@ from typing import Any
 from django.utils import timezone
 from django.utils.text import Truncator
 
-from evals_app.evidence import Change
-from evals_app.models import BlockStatistics, Observation, Regression, RegressionKind, RegressionState
+from evals_app.evidence import Change, Suspect
+from evals_app.models import (
+    BlockStatistics,
+    Observation,
+    Regression,
+    RegressionKind,
+    RegressionState,
+)
 from workflows_app import clock, events, formats
 from workflows_app.models import EventName, Run
 from workflows_app.summaries import iso
@@ -51,34 +57,39 @@ def resolve_removed(run: Run) -> None:
 
 
 def _open(run: Run, row: BlockStatistics, observation: Observation, change: Change) -> None:
-    began = Observation.objects.filter(
-        workflow_id=row.workflow_id, node_id=row.node_id, number=change.since_number
-    ).first()
     suspect = change.suspected
+    wanted = {change.since_number, *([suspect.number] if suspect else [])}
+    found = Observation.objects.filter(
+        workflow_id=row.workflow_id, node_id=row.node_id, number__in=wanted
+    ).only("number", "run_id", "run_number")
+    numbered = {one.number: one for one in found}
+    began = numbered.get(change.since_number)
+    since = began.run_number if began else observation.run_number
     regression = Regression.objects.create(
         workflow_id=row.workflow_id,
         node_id=row.node_id,
         kind=change.regression_kind,
         since_number=change.since_number,
         since_run_id=began.run_id if began else None,
-        since_run_number=began.run_number if began else observation.run_number,
+        since_run_number=since,
         found_run=run,
         found_run_number=run.number,
         found_at=clock.now(),
-        suspected=suspected_versions(suspect) if suspect else None,
+        suspected=_suspected(suspect, numbered.get(suspect.number)) if suspect else None,
         **_evidence_fields(change),
     )
     seq = events.advance(run, add={"regression_count": 1})
     events.append(run, seq, EventName.REGRESSION_FOUND, **regression_summary(regression, run.workflow.slug))
 
 
-def suspected_versions(suspect: Any) -> dict[str, Any]:
-    """Only what changed is suspected."""
+def _suspected(suspect: Suspect, first: Observation | None) -> dict[str, Any]:
+    """Only what changed is suspected; with the run at which it came, which need not be where the regression began."""
     workflow = suspect.workflow_version != suspect.previous_workflow_version
     soul = suspect.soul_version != suspect.previous_soul_version
     return {
         "workflow_version": suspect.workflow_version if workflow else None,
         "soul_version": suspect.soul_version if soul else None,
+        "from_run": first.run_number if first else None,
     }
 
 
@@ -114,10 +125,6 @@ def regression_summary(regression: Regression, slug: str) -> dict[str, Any]:
 
 def sentence(regression: Regression, slug: str) -> str:
     """The sentence that matters, for a person."""
-    since = f"run #{regression.since_run_number}" if regression.since_run_number else "recently"
-    version = (regression.suspected or {}).get("workflow_version")
-    soul = (regression.suspected or {}).get("soul_version")
-    cause = f"version {version}, " if version else f"soul version {_short(soul)}, " if soul else ""
     what = {
         RegressionKind.ASSERTION: f"`{_short(regression.assertion.partition('#')[0])}` passed",
         RegressionKind.QUALITY: "score was",
@@ -126,8 +133,22 @@ def sentence(regression: Regression, slug: str) -> str:
     }[RegressionKind(regression.kind)]
     before, after = _levels(regression)
     when = "then" if regression.state == RegressionState.RESOLVED else "now"
-    what = f"{what} {before}, {when} {after} since {cause}{since}"
-    return f"`{_short(regression.node_id)}` in {_short(slug)}: {what}"
+    since = _since(regression)
+    return f"`{_short(regression.node_id)}` in {_short(slug)}: {what} {before}, {when} {after} since {since}"
+
+
+def _since(regression: Regression) -> str:
+    """The run at which it began, and the version if that began there; else the version is only suspected."""
+    run = f"run #{regression.since_run_number}" if regression.since_run_number else "recently"
+    suspected = regression.suspected or {}
+    version, soul = suspected.get("workflow_version"), suspected.get("soul_version")
+    cause = f"version {version}" if version else f"soul version {_short(soul)}" if soul else ""
+    if not cause:
+        return run
+    first = suspected.get("from_run")
+    if first in (None, regression.since_run_number):
+        return f"{cause}, {run}"
+    return f"{run}; {cause} (from run #{first}) is suspected"
 
 
 def metric_of(regression: Regression) -> str:

@@ -7,13 +7,16 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from evals_app import actions, regressions
-from evals_app.evidence import Change, Level
+from evals_app.evidence import Change, Level, Suspect
 from evals_app.models import BlockStatistics, Observation, Regression, RegressionKind
 from tests.callers import caller
+from tests.evals.histories import add_history, add_regression
 from tests.evals.test_api_ingest import YAML as INVOICES
 from tests.evals.test_api_ingest import report
+from tests.evals.test_pages_dashboard import html, visitor
 from tests.factories import ONE_CODE_BLOCK, make_workflow, run_now
 from workflows_app.models import EventName, Workflow
+from workflows_app.services import save_version
 
 OPENED = Change(
     kind="opened",
@@ -64,6 +67,31 @@ def test_what_somebody_resolved_is_left_as_it_was(tell):
     actions.resolve_regression(Regression.objects.get(), None)
     tell(kind="continued", after=Level(14, 0.7))
     assert Regression.objects.get().after == {"count": 6, "mean": 0.5}
+
+
+@pytest.mark.parametrize(
+    ("suspected", "told"),
+    [
+        ({"workflow_version": 3, "from_run": 86}, "since version 3, run #86"),
+        ({"workflow_version": 3, "from_run": 73}, "since run #86; version 3 (from run #73) is suspected"),
+        ({"soul_version": "ab12", "from_run": 90},
+         "since run #86; soul version ab12 (from run #90) is suspected"),
+        ({"workflow_version": 3}, "since version 3, run #86"),  # of a time when the run was not kept
+        (None, "since run #86"),
+    ],
+)  # fmt: skip
+def test_a_version_that_did_not_begin_where_the_regression_did_is_only_suspected(suspected, told):
+    level = {"count": 9, "mean": 0.5}
+    regression = Regression(node_id="b", kind="quality_drop", before=level, after=level, since_run_number=86,
+                            suspected=suspected)  # fmt: skip
+    assert regressions.sentence(regression, "w").endswith(told)
+
+
+def test_the_run_at_which_a_suspected_version_came_is_kept(tell):
+    tell(suspected=Suspect(1, 2, "soul-a", 1, "soul-a"))
+    assert Regression.objects.get().suspected == {
+        "workflow_version": 2, "soul_version": None, "from_run": 1,
+    }  # fmt: skip
 
 
 def test_regression_closes_itself_when_the_block_is_back(tell):
@@ -124,3 +152,34 @@ def test_an_open_regression_follows_every_run_and_a_calm_block_costs_no_query():
     regression.refresh_from_db()
     assert regression.after == {"count": 11, "mean": pytest.approx(3 / 11)}
     assert "now 27 %" in regressions.sentence(regression, "invoices")
+
+
+@pytest.mark.django_db
+def test_a_version_that_came_before_a_regression_began_is_only_suspected():
+    make_workflow(INVOICES, "invoices")
+    client = caller("admin")
+    observe(client, ["{}"] * 25, 1)
+    save_version("invoices", INVOICES.replace("prompt: x", "prompt: y"))
+    observe(client, ["{}"] * 9 + ["no json"] * 8, 26)
+    regression = Regression.objects.get(kind=RegressionKind.ASSERTION)
+    assert regression.since_run_number == 35
+    assert regression.suspected == {"workflow_version": 2, "soul_version": None, "from_run": 26}
+    told = client.get(f"/api/regressions/{regression.pk}/").json()["suspected"]
+    assert told["workflow_version"] == 2
+    assert "since run #35; version 2 (from run #26) is suspected" in regressions.sentence(
+        regression, "invoices"
+    )
+
+
+@pytest.mark.django_db
+def test_the_alarm_calls_a_version_suspected_that_came_with_another_run():
+    workflow = make_workflow()
+    run = add_history(workflow, [1.0] * 5)[-1]
+    row = add_regression(run, suspected={"workflow_version": 1, "soul_version": None, "from_run": run.number})
+    assert "It began with <a" in html(visitor(), "/workflows/shout/")
+    row.suspected["from_run"] = 2
+    row.save()
+    page = html(visitor(), "/workflows/shout/")
+    assert "It began with" not in page
+    assert "Suspected: <a" in page
+    assert "since run #5; version 1 (from run #2) is suspected" in page
