@@ -9,6 +9,7 @@ from django.utils.text import Truncator
 
 from evals_app.evidence import Change, Suspect
 from evals_app.models import (
+    QUALITY_KINDS,
     BlockStatistics,
     Observation,
     Regression,
@@ -31,6 +32,11 @@ METRICS = {
     RegressionKind.QUALITY: "score",
     RegressionKind.COST: "cost",
     RegressionKind.LATENCY: "latency",
+}
+KINDS = {
+    "cost": frozenset({RegressionKind.COST}),
+    "tokens": frozenset({RegressionKind.COST}),
+    "latency": frozenset({RegressionKind.LATENCY}),
 }
 
 
@@ -155,6 +161,11 @@ def metric_of(regression: Regression) -> str:
     """What became worse, as trends and effects name it."""
     is_tokens = regression.before.get("unit") == "tokens"
     return "tokens" if is_tokens else METRICS[RegressionKind(regression.kind)]
+
+
+def kinds_of(metric: str) -> frozenset[RegressionKind]:
+    """The regressions that say something about a metric; pass rate and named metrics are about quality."""
+    return KINDS.get(metric, QUALITY_KINDS)
 
 
 def _levels(regression: Regression) -> tuple[str, str]:

@@ -12,8 +12,8 @@ from typing import Any
 from django.utils.safestring import SafeString
 
 from evals_app import charts, trends
-from evals_app.models import QUALITY_KINDS, RegressionKind, RegressionState
-from evals_app.regressions import KIND_WORDS
+from evals_app.models import RegressionState
+from evals_app.regressions import KIND_WORDS, kinds_of
 from workflows_app.models import Workflow
 
 # Beyond this a chart shows the newest: drawing costs the same with a thousand runs and a million.
@@ -34,11 +34,6 @@ METRIC_NAMES = {
     "cost": "Cost",
     "latency": "Latency",
     "tokens": "Tokens",
-}
-KINDS = {
-    "cost": frozenset({RegressionKind.COST}),
-    "tokens": frozenset({RegressionKind.COST}),
-    "latency": frozenset({RegressionKind.LATENCY}),
 }
 
 
@@ -124,7 +119,7 @@ def _regressions(
     workflow: Workflow,
 ) -> list[charts.RegressionMark]:
     numbers = [point["number"] for point in points]
-    wanted = KINDS.get(metric, QUALITY_KINDS)
+    wanted = kinds_of(metric)
     marks: dict[int, charts.RegressionMark] = {}
     for one in regressions:
         began = one["since_run"]

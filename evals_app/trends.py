@@ -10,16 +10,9 @@ from django.db.models import Avg, Case, F, FloatField, Func, Max, Min, QuerySet,
 
 from evals_app.baselines import baseline_of
 from evals_app.evidence import WINDOW, normal_of
-from evals_app.models import (
-    QUALITY_KINDS,
-    BlockStatistics,
-    Observation,
-    PinnedBaseline,
-    Regression,
-    RegressionState,
-)
+from evals_app.models import BlockStatistics, Observation, PinnedBaseline, Regression
 from evals_app.ranges import length_of, runs_in
-from evals_app.regressions import regression_summary
+from evals_app.regressions import kinds_of, regression_summary
 from evals_app.statistics import as_level
 from workflows_app import clock
 from workflows_app.models import Workflow
@@ -61,16 +54,13 @@ def trend(
     if metric == PASS_RATE:
         seen = _rates(seen, _graded_before(workflow, block, seen))
     kept = thin(seen, MOST_POINTS)
-    regressions = _regressions(workflow, block)
     return {
         "block": block or None,
         "metric": metric,
         "points": _points(rows, block, kept),
-        "baseline": _block_baseline(workflow, block, metric)
-        if block
-        else _whole_baseline(workflow, metric, regressions),
+        "baseline": _block_baseline(workflow, block, metric) if block else _whole_baseline(workflow, metric),
         "versions": _version_changes(rows, block, seen),
-        "regressions": regressions,
+        "regressions": _regressions(workflow, block),
     }
 
 
@@ -247,7 +237,7 @@ def _block_baseline(workflow: Workflow, block: str, metric: str) -> dict[str, An
         rows = rows.filter(run=pinned.run_id)
     else:
         worse = Regression.objects.unresolved().filter(workflow=workflow, node_id=block)
-        began = worse.filter(kind__in=QUALITY_KINDS).aggregate(began=Min("since_number"))["began"]
+        began = worse.filter(kind__in=kinds_of(metric)).aggregate(began=Min("since_number"))["began"]
         rows = rows.filter(number__lt=began) if began else rows
     return _level(rows.order_by("-number").values_list(_expression(metric), flat=True), metric)
 
@@ -274,23 +264,18 @@ def _level(values: Any, metric: str) -> dict[str, Any] | None:
     return level | {"low": None, "high": None} if metric == PASS_RATE else level
 
 
-def _whole_baseline(
-    workflow: Workflow, metric: str, regressions: Sequence[Mapping[str, Any]]
-) -> dict[str, Any] | None:
-    """What runs as a whole come to: of what is pinned, else of the last hundred before an open regression."""
+def _whole_baseline(workflow: Workflow, metric: str) -> dict[str, Any] | None:
+    """What runs as a whole come to: of what is pinned, else of the last hundred before what is open about the metric."""
     rows = Observation.objects.filter(workflow=workflow)
     pinned = PinnedBaseline.objects.filter(workflow=workflow).select_related("version").first()
-    begun = [
-        one["since_run"]
-        for one in regressions
-        if one["since_run"] and one["state"] != RegressionState.RESOLVED
-    ]
     if pinned is not None:
         rows = rows.filter(
             **({"workflow_version": pinned.version.number} if pinned.version else {"run": pinned.run_id})
         )
-    elif begun:
-        rows = rows.filter(run_number__lt=min(begun))
+    else:
+        worse = Regression.objects.unresolved().filter(workflow=workflow, kind__in=kinds_of(metric))
+        began = worse.aggregate(began=Min("since_run_number"))["began"]
+        rows = rows.filter(run_number__lt=began) if began else rows
     per_run = rows.order_by("-run_number").values("run_number").annotate(seen_value=_total(metric))
     return _level(per_run.values_list("seen_value", flat=True), metric)
 

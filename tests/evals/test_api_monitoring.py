@@ -135,6 +135,15 @@ def test_the_baseline_of_a_whole_workflow_stays_what_it_was_before_an_open_regre
     assert baseline(client)["count"] == 6
 
 
+def test_only_what_is_worse_about_a_metric_holds_the_baseline_of_a_whole_workflow(client: Any) -> None:
+    make_regressions(1)
+    Regression.objects.update(since_run_number=4, kind=RegressionKind.LATENCY)
+    assert baseline(client)["count"] == baseline(client, "metric=cost")["count"] == 6
+    Regression.objects.update(kind=RegressionKind.COST)
+    assert baseline(client)["count"] == 6
+    assert baseline(client, "metric=cost")["count"] == 3
+
+
 @pytest.mark.parametrize("range_", ["0", "1y", "-5", "99999999999", "٣"])
 def test_a_range_nobody_can_read_is_refused(range_: str, client: Any) -> None:
     assert client.get(f"/api/workflows/invoices/trends/?block=extract&range={range_}").status_code == 400
