@@ -10,6 +10,7 @@ from datetime import datetime
 from typing import Any
 
 from django.utils.safestring import SafeString
+from django.utils.text import Truncator
 
 from evals_app import charts, trends
 from evals_app.models import RegressionState
@@ -35,6 +36,8 @@ METRIC_NAMES = {
     "latency": "Latency",
     "tokens": "Tokens",
 }
+MOST_TOLD = 6  # by one flag
+LONGEST_NAME = 40
 
 
 @dataclass(frozen=True)
@@ -118,24 +121,37 @@ def _regressions(
     metric: str,
     workflow: Workflow,
 ) -> list[charts.RegressionMark]:
+    """One flag a place, which tells of all that began there; open while one of them is."""
     numbers = [point["number"] for point in points]
     wanted = kinds_of(metric)
-    marks: dict[int, charts.RegressionMark] = {}
+    places: dict[int, list[Mapping[str, Any]]] = {}
     for one in regressions:
         began = one["since_run"]
         if one["kind"] not in wanted or began is None or not numbers or began < numbers[0]:
             continue
         index = bisect_left(numbers, began)
-        if index >= len(numbers):
-            continue
-        is_over = one["state"] == RegressionState.RESOLVED
-        label = f"{KIND_WORDS[one['kind']]} of {one['node_id']} since #{began}" + (
-            ", resolved" if is_over else ""
+        if index < len(numbers):
+            places.setdefault(index, []).append(one)
+    href = f"{workflow.get_absolute_url()}#regressions"
+    return [
+        charts.RegressionMark(
+            index, _told(begun), href, until=index if all(_is_over(one) for one in begun) else None
         )
-        mark = charts.RegressionMark(
-            index, label, f"{workflow.get_absolute_url()}#regressions", until=index if is_over else None
-        )
-        # One flag a place: what is still open hides what is over.
-        if index not in marks or not is_over:
-            marks[index] = mark
-    return list(marks.values())
+        for index, begun in places.items()
+    ]
+
+
+def _is_over(regression: Mapping[str, Any]) -> bool:
+    return bool(regression["state"] == RegressionState.RESOLVED)
+
+
+def _told(regressions: Sequence[Mapping[str, Any]]) -> str:
+    """What began at a place, in a line: what is still open first."""
+    ordered = sorted(regressions, key=_is_over)
+    told = [
+        f"{KIND_WORDS[one['kind']]} of {Truncator(one['node_id']).chars(LONGEST_NAME)} since #{one['since_run']}"
+        + (", resolved" if _is_over(one) else "")
+        for one in ordered[:MOST_TOLD]
+    ]
+    more = len(ordered) - MOST_TOLD
+    return "; ".join([*told, *([f"and {more} more"] if more > 0 else [])])
