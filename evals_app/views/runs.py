@@ -7,7 +7,8 @@ from urllib.parse import urlencode
 from uuid import UUID
 
 from django.contrib import messages
-from django.http import Http404, HttpRequest, HttpResponse, StreamingHttpResponse
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBadRequest
+from django.http.response import HttpResponseBase
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_safe
@@ -127,10 +128,12 @@ def _heading(key: str, order: Order, kept: dict[str, str]) -> dict[str, Any]:
 
 @require_safe
 @access.requires(access.SEE)
-def run_export_file(request: HttpRequest, kind: str) -> StreamingHttpResponse:
+def run_export_file(request: HttpRequest, kind: str) -> HttpResponseBase:
     """Every run that passes the filters, in the order shown."""
-    order = Order.of(request.GET.get("sort", ""))
-    runs: RunQuerySet = RunFilter(request.GET).apply(Run.objects.for_list(), order)
+    form, order = RunFilter(request.GET), Order.of(request.GET.get("sort", ""))
+    if not form.is_valid():  # an empty file would say that there are none
+        return HttpResponseBadRequest(form.errors.as_text(), content_type="text/plain; charset=utf-8")
+    runs: RunQuerySet = form.apply(Run.objects.for_list(), order)
     write, content_type = FORMATS[kind]
     chunks = chunks_of(runs, order)
     return run_export.download(request, write(chunks), f"runs.{kind}", content_type)

@@ -380,3 +380,22 @@ def test_a_list_that_does_not_begin_with_the_newest_asks_for_none(viewer, addres
 def test_rows_are_asked_for_by_the_ids_of_runs(viewer):
     assert viewer.get("/runs/rows/?run=first").status_code == 404
     assert viewer.get("/runs/rows/?newer=nonsense").status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("query", "words"),
+    [("status=bogus", "bogus is not one of"), ("number=abc", "number"), ("since=x", "date")],
+)
+def test_an_export_says_what_it_does_not_understand(viewer, query, words):
+    make_runs(make_version(), 1)
+    for kind in ("csv", "jsonl"):
+        answer = viewer.get(f"/runs/export.{kind}?{query}")
+        assert answer.status_code == 400 and words in answer.content.decode()
+    assert "/runs/export.csv" not in viewer.get(f"/runs/?{query}").content.decode()
+
+
+def test_a_cursor_of_nobodys_leads_to_the_first_page(viewer, monkeypatch):
+    monkeypatch.setattr(run_list, "PAGE_SIZE", 2)
+    make_runs(make_version(), 5)
+    for name in ("after", "before"):
+        assert numbers(viewer.get(f"/runs/?{name}=1~2")) == [5, 4]
