@@ -33,6 +33,7 @@ FAMILIES = {
     "measures": "Cost and time",
 }
 LIMITS = (100, DEFAULT_OUTPUTS, MOST_OUTPUTS)
+LONG = 50_000  # letters, as in static/js/lab.js
 MOST_FLIPS_SHOWN = 100
 FLIPS_AT_FIRST = 10
 #: How each measured number is printed; words and characters are counts.
@@ -71,6 +72,11 @@ class Trial:
     block: str = ""
     limit: int = DEFAULT_OUTPUTS
     number_faults: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def direction(self) -> str:
+        """The text's: of a long one a browser takes seconds to find it, each time it lays it out."""
+        return "ltr" if len(self.output) > LONG else "auto"
 
     @classmethod
     def typed(cls, form: Mapping[str, str]) -> Trial:

@@ -9,8 +9,11 @@
   const none = document.getElementById("lab-none");
   const faults = document.getElementById("lab-faults");
   const token = form.querySelector("[name=csrfmiddlewaretoken]").value;
+  const LONG = 50000; // of a longer text the browser takes seconds to find the direction; as evals_app.lab.LONG
   const QUIET_MS = 250; // a pause in typing
+  const PATIENCE = [2000, 30000]; // between tries to reach the server: the first, the longest
   let timer = 0;
+  let patience = PATIENCE[0];
   let trying = null; // AbortController of the latest request
   let looking = null;
 
@@ -100,18 +103,22 @@
         signal: mine.signal,
       });
       const answer = await response.json();
+      patience = PATIENCE[0];
       if (response.ok) show(answer);
       else say(answer.error?.message ?? "The server could not judge this.");
     } catch (error) {
       if (error.name === "AbortError") return;
       say("The server cannot be reached.");
+      soon(patience);
+      patience = Math.min(2 * patience, PATIENCE[1]);
     }
     if (mine === trying) results.removeAttribute("aria-busy");
   }
 
-  function soon() {
+  function soon(wait = QUIET_MS) {
     clearTimeout(timer);
-    timer = setTimeout(evaluate, QUIET_MS);
+    timer = setTimeout(evaluate, wait);
+    output.dir = output.value.length > LONG ? "ltr" : "auto";
   }
 
   function insert(id) {
@@ -230,6 +237,7 @@
   undo.addEventListener("click", () => put(before));
 
   form.addEventListener("input", (event) => { if (event.target.matches("[data-live]")) soon(); });
+  window.addEventListener("online", () => { if (rows.dataset.stale !== undefined) evaluate(); });
   form.addEventListener("change", (event) => { if (event.target.name === "workflow") offerBlocks(event.target.value); });
   form.addEventListener("submit", (event) => {
     const action = event.submitter?.value ?? "try";

@@ -138,3 +138,19 @@ def test_what_a_block_took_the_place_of_can_be_had_back(lab):
     lab.locator("#lab-rows >> text=does not contain 'mine'").wait_for()
     lab.click("text=Bring back what was there")
     assert lab.input_value("#lab-output") == "changed since"
+
+
+def test_the_lab_goes_on_by_itself_when_the_server_is_back(lab, page_faults):
+    lab.context.set_offline(True)
+    lab.fill("#lab-assertions", "- {type: contains, value: four}")
+    lab.locator("#lab-summary", has_text="cannot be reached").wait_for()
+    lab.context.set_offline(False)
+    lab.locator("#lab-rows >> text=does not contain 'four'").wait_for()
+    page_faults[:] = [one for one in page_faults if "ERR_INTERNET_DISCONNECTED" not in one]
+
+
+def test_the_direction_of_a_huge_text_is_not_looked_for(lab):
+    lab.fill("#lab-output", "x" * 60_000)
+    expect(lab.locator("#lab-output")).to_have_attribute("dir", "ltr")
+    lab.fill("#lab-output", "short")
+    expect(lab.locator("#lab-output")).to_have_attribute("dir", "auto")

@@ -166,3 +166,31 @@ def test_a_page_that_does_not_hear_of_the_end_does_not_count_on(admin, live_site
     page.wait_for_timeout(1_200)
     assert elapsed.inner_text() == was != "…"
     services.cancel_run(run)
+
+
+def forget_offline(page_faults: list[str]) -> None:
+    """A browser without a connection says so in its console."""
+    expected = ("ERR_INTERNET_DISCONNECTED", "htmx:sendError", "htmx:afterRequest")
+    page_faults[:] = [fault for fault in page_faults if not any(one in fault for one in expected)]
+
+
+def test_the_dashboards_range_is_picked_in_place_and_a_lost_server_takes_nothing_away(
+    admin, live_site, page_faults
+):
+    page = admin
+    add_history(make_workflow(), [1.0, 0.5])
+    open_page(page, live_site)
+    page.locator(".figure__value").first.wait_for()
+    page.click("text=24 h")
+    page.locator("#ranges [aria-current]", has_text="24 h").wait_for()
+    assert page.url.endswith("/?range=24h") and page.evaluate("window.isSamePage") is True
+    assert page.locator(".figure").count() == 4
+    page.context.set_offline(True)
+    page.click("text=30 d")
+    page.locator(".toast", has_text="cannot be reached").wait_for()
+    page.context.set_offline(False)
+    page.click("text=30 d")
+    page.locator("#ranges [aria-current]", has_text="30 d").wait_for()
+    page.go_back()
+    page.locator("#ranges [aria-current]", has_text="24 h").wait_for()
+    forget_offline(page_faults)

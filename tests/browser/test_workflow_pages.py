@@ -208,3 +208,17 @@ def test_without_scripts_nothing_waits_and_the_trend_is_a_link_away(browser, liv
     page.click("a[href='?range=200#trend']")
     assert page.locator(".chart__plot").first.is_visible()
     context.close()
+
+
+def test_a_text_is_not_lost_by_saving_it_while_the_server_is_away(live_site, page, sign_in, page_faults):
+    sign_in(page, user_in("admin"))
+    page.goto(f"{live_site}/start/")
+    page.fill("#id-slug", "analysis")
+    page.context.set_offline(True)
+    page.click("button >> text=/^Save$/")
+    page.locator(".toast", has_text="Not saved").wait_for()
+    assert page.input_value("#id-slug") == "analysis" and page.url == f"{live_site}/start/"
+    page.context.set_offline(False)
+    page.click("button >> text=/^Save$/")
+    page.wait_for_url(f"{live_site}/workflows/analysis/")
+    page_faults[:] = [one for one in page_faults if "ERR_INTERNET_DISCONNECTED" not in one]

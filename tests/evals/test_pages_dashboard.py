@@ -52,7 +52,7 @@ def test_a_dashboard_that_is_open_asks_for_new_figures_with_the_page():
 
 def test_an_unknown_range_falls_back():
     make_workflow()
-    assert 'range=7d" aria-current="true"' in html(visitor(), "/?range=lots")
+    assert 'range=7d" hx-get="/" aria-current="true"' in html(visitor(), "/?range=lots")
 
 
 def test_a_run_that_failed_is_told_once():
