@@ -60,6 +60,7 @@ class _Drawing:
         self.most_letters = most_letters
         self.parts: list[str] = []
         self.is_shortened = False
+        self.has_marks = False
 
     def put(self, html: str) -> None:
         self.room -= len(html.encode())
@@ -70,7 +71,8 @@ class _Drawing:
     def value(self, value: Any, at: Steps) -> None:
         is_marked = at in self.marked
         if is_marked:
-            self.put("<mark>")
+            self.put("<mark>" if self.has_marks else '<mark id="looked-at">')
+            self.has_marks = True
         if isinstance(value, dict | list) and value and len(at) < DEEPEST:
             self._container(value, at)
         else:

@@ -49,6 +49,10 @@ class Output:
         return len(self.text) < self.length
 
     @property
+    def has_marks(self) -> bool:
+        return "<mark" in (self.rendered or "")
+
+    @property
     def is_long(self) -> bool:
         """Whether it stands in a box of its own height."""
         lines = max(self.text.count("\n"), (self.rendered or "").count("\n"))

@@ -94,7 +94,7 @@ def test_the_page_tells_what_failed_and_why_first(viewer, checked):
     assert "Failed" in html and "passed in <b>3 of the last 3</b>" in html
     assert "<strong>Could not be checked.</strong>" in html
     assert "mean before it" in html and "with 3 earlier runs" in html
-    assert '<mark><span class="n">7</span></mark>' in html
+    assert '<mark id="looked-at"><span class="n">7</span></mark>' in html
     assert "<script>alert" not in html and "&lt;script&gt;alert" in html
     assert f"/runs/{run.pk}/compare/" in html and "Compare with #3" in html
     assert "Exact YAML that ran" in html and "json_path:$.total" in html
