@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from django.db import connection
 from django.db.models import Avg, Case, F, FloatField, Func, Max, Min, QuerySet, Sum, Value, When
 
 from evals_app.baselines import baseline_of
@@ -15,7 +16,9 @@ from evals_app.ranges import length_of, runs_in
 from evals_app.regressions import kinds_of, regression_summary
 from evals_app.statistics import as_level
 from workflows_app import clock
+from workflows_app.engine.definition import Fault, InvalidDocument
 from workflows_app.models import Workflow
+from workflows_app.rows import execute
 from workflows_app.summaries import iso
 
 MOST_POINTS = 500
@@ -25,6 +28,21 @@ RATE_WINDOW = 20
 LOOKED_BACK = 100  # runs before a range, to find as many that were graded
 COLUMNS = {"score": "score", "cost": "cost_usd", "latency": "latency_ms", "tokens": "tokens"}
 PASS_RATE = "pass_rate"  # noqa: S105 - a metric
+MEASURED = ("score", PASS_RATE, "cost", "latency", "tokens")
+RECENT_RUNS = 100  # whose named metrics can be picked
+KNOWN_RUNS = (
+    1_500  # whose named metrics are known: what a chart drew in a long range may be empty in a short one
+)
+MOST_LISTED = 20  # in a sentence
+TABLE = f'"{Observation._meta.db_table}"'
+NAMES = {
+    "postgresql": f"SELECT DISTINCT jsonb_object_keys(named_scores) FROM {TABLE}",  # noqa: S608 - our own names
+    "sqlite": f"SELECT DISTINCT named.key FROM {TABLE}, JSON_EACH(named_scores) AS named",  # noqa: S608
+}
+
+
+class UnknownTrend(InvalidDocument):
+    """A block or metric that a workflow does not have; the sentence lists those it has."""
 
 
 class Seen(NamedTuple):
@@ -51,6 +69,10 @@ def trend(
     """
     rows = _in_range(workflow, block, range, most_runs)
     seen = _seen(rows, block, metric)
+    if not seen:
+        check_block(workflow, block)
+    if metric not in MEASURED and all(one.value is None for one in seen):
+        _check_metric(workflow, block, metric)
     if metric == PASS_RATE:
         seen = _rates(seen, _graded_before(workflow, block, seen))
     kept = thin(seen, MOST_POINTS)
@@ -64,11 +86,40 @@ def trend(
     }
 
 
-def metrics_of(workflow: Workflow, block: str) -> list[str]:
-    """Every metric that has something to draw for a block."""
-    latest = Observation.objects.filter(workflow=workflow, node_id=block).order_by("-number").first()
-    named = sorted(latest.named_scores) if latest else []
-    return ["score", PASS_RATE, "cost", "latency", "tokens", *(n for n in named if n not in COLUMNS)]
+def metrics_of(workflow: Workflow, block: str, runs: int = RECENT_RUNS) -> list[str]:
+    """Every metric that lately had something to draw for a block, or for any block of the workflow if `block` is ''."""
+    column, of = ("number", "AND node_id = %s") if block else ("run_number", "")
+    values = [workflow.pk, *([block] if block else [])]
+    newest = f"SELECT MAX({column}) FROM {TABLE} WHERE workflow_id = %s {of}"  # noqa: S608 - our own names
+    lately = f"WHERE workflow_id = %s {of} AND {column} > ({newest}) - %s"
+    found = execute(f"{NAMES[connection.vendor]} {lately}", [*values, *values, runs])
+    return [*MEASURED, *sorted(name for (name,) in found.fetchall() if name not in MEASURED)]
+
+
+def check_block(workflow: Workflow, block: str) -> None:
+    """Refuse a block that the workflow neither has nor had: one no longer in the document still has its history."""
+    if not block:
+        return
+    version = workflow.current_version
+    definition = version.readable_definition if version else None
+    known = list(definition.blocks) if definition else []
+    if block in known or workflow.block_statistics.filter(node_id=block).exists():
+        return
+    listed = f"; its blocks are {_listed(known)}." if known else "."
+    raise UnknownTrend([Fault("block", None, f"{workflow.slug} has no block {block!r}{listed}")])
+
+
+def _check_metric(workflow: Workflow, block: str, metric: str) -> None:
+    """Refuse a metric that nothing in the workflow has; one of another block is nothing wrong, only empty here."""
+    would_do = metrics_of(workflow, block)
+    if metric in would_do or metric in metrics_of(workflow, "", KNOWN_RUNS):
+        return
+    what = f"{metric!r} is no metric of {block or workflow.slug}"
+    raise UnknownTrend([Fault("metric", None, f"{what}; use one of {_listed(would_do)}.")])
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join([*names[:MOST_LISTED], *(["…"] if len(names) > MOST_LISTED else [])])
 
 
 def _in_range(

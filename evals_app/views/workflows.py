@@ -19,8 +19,8 @@ from evals_app.effects import Effect, effects_of, effects_of_version, known_evid
 from evals_app.models import BlockStatistics, PinnedBaseline
 from evals_app.outputs import read_text
 from evals_app.told import Told, tell
-from evals_app.trend_picture import DEFAULT_RANGE, METRIC_NAMES, RANGES, metric_name, title_of, trend_picture
-from evals_app.trends import metrics_of
+from evals_app.trend_picture import DEFAULT_RANGE, RANGES, metric_name, title_of, trend_picture
+from evals_app.trends import UnknownTrend, check_block, metrics_of
 from workflows_app import access
 from workflows_app.addresses import ASIDE, address, asked_number, page_of
 from workflows_app.diff import side_by_side
@@ -256,11 +256,19 @@ def _is_picked(request: HttpRequest) -> bool:
 def _block(request: HttpRequest, workflow: Workflow) -> str:
     """The block an address names; a block that is no longer in the document still has its history."""
     block = _text(request, "block")
-    definition = definition_of(workflow)
-    is_known = not block or (definition is not None and block in definition.blocks)
-    if not is_known and not workflow.block_statistics.filter(node_id=block).exists():
-        raise Http404(f"{workflow.slug} has no block {block!r}.")
+    try:
+        check_block(workflow, block)
+    except UnknownTrend as error:
+        raise Http404(str(error)) from None
     return block
+
+
+def _range(request: HttpRequest) -> str:
+    """The range an address names, one of those that can be picked."""
+    asked = _text(request, "range") or DEFAULT_RANGE
+    if asked not in RANGES:
+        raise Http404(f"range: {asked!r} is no range; use one of {', '.join(RANGES)}.")
+    return asked
 
 
 def _small_chart(workflow: Workflow, block: str) -> SafeString:
@@ -270,10 +278,12 @@ def _small_chart(workflow: Workflow, block: str) -> SafeString:
 def _trend(request: HttpRequest, workflow: Workflow) -> dict[str, Any]:
     block = _block(request, workflow)
     metric = _text(request, "metric") or "score"
-    range_ = request.GET.get("range", DEFAULT_RANGE)
-    range_ = range_ if range_ in RANGES else DEFAULT_RANGE
-    metrics = metrics_of(workflow, block) if block else list(METRIC_NAMES)
-    metrics = [name for name in metrics if len(name) <= LONGEST_METRIC]
+    range_ = _range(request)
+    try:
+        picture = trend_picture(workflow, block, metric, range_)
+    except UnknownTrend as error:
+        raise Http404(str(error)) from None
+    metrics = [name for name in metrics_of(workflow, block) if len(name) <= LONGEST_METRIC]
     first = list(dict.fromkeys((*metrics[:METRICS_AT_ONCE], metric)))
     definition = definition_of(workflow)
     return {
@@ -282,7 +292,7 @@ def _trend(request: HttpRequest, workflow: Workflow) -> dict[str, Any]:
         "title": title_of(metric),
         "range": range_,
         "range_name": RANGES[range_],
-        "picture": trend_picture(workflow, block, metric, range_),
+        "picture": picture,
         "metrics": [(name, metric_name(name), address(request, metric=name)) for name in first],
         "more_metrics": metrics[METRICS_AT_ONCE : METRICS_AT_ONCE + METRICS_TO_PICK],
         "ranges": [(name, words, address(request, range=name)) for name, words in RANGES.items()],

@@ -7,10 +7,11 @@ from typing import Any
 from uuid import UUID
 
 import pytest
+from django.db.models import F
 
 from evals_app.models import Observation, Regression, RegressionKind, RegressionState
 from evals_app.regressions import sentence
-from evals_app.trends import Seen, thin
+from evals_app.trends import Seen, metrics_of, thin
 from tests.callers import caller, queries_of
 from tests.evals.histories import add_history, add_regression
 from tests.evals.test_api_ingest import YAML, report
@@ -62,7 +63,6 @@ def test_a_trend_has_a_point_for_every_run(client: Any) -> None:
     [
         ("metric=cost&range=2", [0.025, 0.03]),
         ("metric=pass_rate&range=all", [1.0, 1.0, 1.0, 0.75, 0.8, pytest.approx(5 / 6)]),
-        ("metric=nothing", [None] * 6),
         ("range=24h", [1.0, 1.0, 1.0, 0.5, 1.0, 1.0]),
     ],
 )
@@ -100,7 +100,6 @@ def test_a_block_has_a_baseline_of_its_pass_rate_and_its_named_metrics() -> None
     Regression.objects.all().delete()
     assert found("pass_rate") == {"count": 50, "mean": 0.6, "low": None, "high": None}
     assert found("tone") == {"count": 30, "mean": 0.75, "low": 0.75, "high": 0.75}
-    assert found("nothing") is None
     add_regression(runs[-1], kind="latency_spike", since_number=5)
     assert found("pass_rate")["mean"] == 0.6  # says nothing about what passes
     add_regression(runs[-1], since_number=31)
@@ -121,7 +120,6 @@ def test_the_whole_workflow_has_a_baseline_of_its_runs_whatever_the_range(client
     assert baseline(client, "range=2") == found
     assert baseline(client, "metric=cost")["mean"] == pytest.approx(0.0175)
     assert baseline(client, "metric=pass_rate")["mean"] == pytest.approx(5 / 6)
-    assert baseline(client, "metric=nothing") is None
     client.put("/api/workflows/invoices/baseline/", {"run": Run.objects.get(number=4).pk})
     assert baseline(client) == {"count": 1, "mean": 0.5, "low": None, "high": None}
 
@@ -142,6 +140,91 @@ def test_only_what_is_worse_about_a_metric_holds_the_baseline_of_a_whole_workflo
     Regression.objects.update(kind=RegressionKind.COST)
     assert baseline(client)["count"] == 6
     assert baseline(client, "metric=cost")["count"] == 3
+
+
+MEASURED = "score, pass_rate, cost, latency, tokens"
+NAMED = """\
+version: "1.0"
+blocks:
+  one:
+    type: code
+    code: "def main(data): return 1"
+    assertions:
+      - {type: contains, value: ok, metric: tone}
+      - {type: contains, value: o, metric: clear}
+  two:
+    type: code
+    code: "def main(data): return 1"
+    assertions:
+      - {type: contains, value: k, metric: tone}
+"""
+
+
+@pytest.fixture
+def named() -> Any:
+    """An admin's client, after three runs of two blocks that have a metric in common; the newest version dropped it."""
+    make_workflow(NAMED, "invoices")
+    client = caller("admin")
+    outputs = [("ok", "ok"), ("ok", "no"), ("ok", "ok")]
+    for index, (one, two) in enumerate(outputs):
+        if index == 2:
+            save_version("invoices", NAMED.replace(", metric: tone", ""))
+        nodes = [{"node_id": "one", "output": one}, {"node_id": "two", "output": two}]
+        sent = report(external_id=str(index), nodes=nodes)
+        assert client.post("/api/runs/ingest/", sent).status_code == 201
+    return client
+
+
+def test_a_named_metric_of_a_whole_workflow_is_the_mean_of_the_blocks_that_have_it(named: Any) -> None:
+    found = named.get("/api/workflows/invoices/trends/?metric=tone").json()
+    assert [point["value"] for point in found["points"]] == [1.0, 0.5, None]
+    assert found["baseline"] == {"count": 2, "mean": 0.75, "low": None, "high": None}
+    found = named.get("/api/workflows/invoices/trends/?metric=clear").json()
+    assert [point["value"] for point in found["points"]] == [1.0, 1.0, 1.0]
+
+
+def test_metrics_that_lately_were_named_can_be_picked(named: Any) -> None:
+    workflow = Workflow.objects.get()
+    measured = MEASURED.split(", ")
+    assert metrics_of(workflow, "") == metrics_of(workflow, "one") == [*measured, "clear", "tone"]
+    assert metrics_of(workflow, "two") == [*measured, "tone"]
+    Observation.objects.update(number=F("number") + 200, run_number=F("run_number") + 200)
+    Observation.objects.filter(number__lt=203).update(
+        run_number=F("run_number") - 100, number=F("number") - 100
+    )
+    assert metrics_of(workflow, "") == metrics_of(workflow, "one") == [*measured, "clear"]
+    assert metrics_of(workflow, "two") == measured
+
+
+@pytest.mark.parametrize(
+    ("query", "place", "told"),
+    [
+        ("metric=bogus", "metric", f"'bogus' is no metric of invoices; use one of {MEASURED}, clear, tone."),
+        ("metric=bogus&block=two", "metric", f"'bogus' is no metric of two; use one of {MEASURED}, tone."),
+        ("block=nobody", "block", "invoices has no block 'nobody'; its blocks are one, two."),
+        ("range=ages", "range", "'ages' is no range; use one of 24h, 7d, 30d, 90d, all."),
+    ],
+)
+def test_an_unknown_metric_block_or_range_is_a_fault_that_lists_what_would_do(
+    query: str, place: str, told: str, named: Any
+) -> None:
+    response = named.get(f"/api/workflows/invoices/trends/?{query}")
+    assert response.status_code == 400
+    assert response.json()["error"] == {
+        "code": "invalid",
+        "message": f"{place}: {told}",
+        "details": [{"path": place, "line": None, "message": told}],
+    }
+
+
+def test_a_metric_of_another_block_or_of_a_while_ago_is_no_fault(named: Any) -> None:
+    path = "/api/workflows/invoices/trends/"
+    for query in ("block=two&metric=clear", "block=two&metric=tone&range=1"):
+        points = named.get(f"{path}?{query}").json()["points"]
+        assert {point["value"] for point in points} == {None}, query
+    Observation.objects.filter(named_scores={}).update(number=1_000, run_number=1_000)
+    assert "tone" not in metrics_of(Workflow.objects.get(), "two")
+    assert named.get(f"{path}?metric=tone&range=50").status_code == 200  # drawn by a longer range
 
 
 @pytest.mark.parametrize("range_", ["0", "1y", "-5", "99999999999", "٣"])
@@ -341,5 +424,4 @@ def test_any_name_of_a_metric_has_a_trend(metric: str) -> None:
     for block in ("extract", ""):
         answer = client.get("/api/workflows/invoices/trends/", {"metric": metric, "block": block})
         assert [point["value"] for point in answer.json()["points"]] == [1.0, 0.0]
-    unknown = client.get("/api/workflows/invoices/trends/", {"metric": "(a+)+$"}).json()["points"]
-    assert [point["value"] for point in unknown] in ([], [None, None])
+    assert client.get("/api/workflows/invoices/trends/", {"metric": "(a+)+$"}).status_code == 400

@@ -1,9 +1,10 @@
-"""What a workflow's chart marks."""
+"""What a workflow's chart marks, and what can be picked for it."""
 
 from typing import Any
 
 import pytest
 
+from evals_app.models import Observation
 from evals_app.trend_picture import _regressions
 from tests.evals.histories import add_history, add_regression
 from tests.evals.test_pages_dashboard import html, visitor
@@ -47,3 +48,39 @@ def test_the_flags_of_a_chart_come_with_their_titles():
     assert page.count('class="chart__regression"') == 1
     told = "Assertion regression of shout since #3", "Quality drop of shout since #3"
     assert all(one in page for one in told)
+
+
+@pytest.mark.parametrize(
+    ("query", "told"),
+    [
+        ("metric=bogus", "use one of score, pass_rate, cost, latency, tokens, tone."),
+        ("block=shout&metric=bogus", "use one of score, pass_rate, cost, latency, tokens, tone."),
+        ("block=nobody", "its blocks are shout."),
+        ("range=lots", "use one of 50, 200, 1000, 24h, 7d, 30d, all."),
+    ],
+)
+def test_what_a_trend_does_not_have_is_not_found_with_what_it_has(query, told):
+    add_history(make_workflow(), [1.0, 0.5])
+    Observation.objects.update(named_scores={"tone": 0.5})
+    for path in ("/workflows/shout/trend/", "/workflows/shout/"):
+        response = visitor().get(f"{path}?{query}")
+        assert response.status_code == 404
+        assert response.context["exception"].endswith(told)
+
+
+def test_named_metrics_can_be_picked_for_the_whole_workflow():
+    add_history(make_workflow(), [1.0, 0.5] * 15)
+    Observation.objects.filter(number__lt=30).update(named_scores={"tone": 0.25})
+    for block in ("", "block=shout"):
+        page = html(visitor(), f"/workflows/shout/trend/?{block}")
+        assert "metric=tone#trend" in page
+    page = html(visitor(), "/workflows/shout/trend/?metric=tone").replace("&nbsp;", " ")
+    assert "Tone per run" in page and "usual 0.25" in page and 'class="chart__plot"' in page
+
+
+def test_a_metric_goes_along_when_a_block_without_it_is_picked():
+    add_history(make_workflow(), [1.0, 0.5], also=["other"])
+    Observation.objects.filter(node_id="other").update(named_scores={"tone": 0.25})
+    assert "Tone per run of <code>shout</code>" in html(
+        visitor(), "/workflows/shout/trend/?block=shout&metric=tone"
+    )
