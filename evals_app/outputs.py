@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
+from django.utils.html import format_html
 from django.utils.safestring import SafeString, mark_safe
 from markdown_it import MarkdownIt
 
@@ -20,6 +21,7 @@ from workflows_app.weight import beginning
 MOST_JSON = 1_200_000
 MOST_MARKDOWN = 50_000  # letters in which signs of it are looked for
 MOST_VALUES = 20
+REL = "noopener noreferrer nofollow"
 
 _MARKDOWN = re.compile(
     r"^(?:#{1,6} \S|\s{0,3}[-*+] \S|\d{1,3}\. \S|> \S|```)|\*\*[^*\n]+\*\*|\]\(https?://", re.M
@@ -131,9 +133,17 @@ def render_markdown(text: str) -> SafeString:
 
 @cache
 def _markdown() -> MarkdownIt:
-    reader = MarkdownIt("commonmark", {"html": False}).enable("table").disable("image")
+    reader = MarkdownIt("commonmark", {"html": False}).enable("table")
     reader.core.ruler.push("below_the_page", _below_the_page)
+    reader.add_render_rule("image", _linked_picture)
     return reader
+
+
+def _linked_picture(_: Any, tokens: Sequence[Any], index: int, *__: Any) -> str:
+    """A picture is told and not loaded; the reader has refused addresses that would run something."""
+    address = str(tokens[index].attrGet("src") or "")
+    told = tokens[index].content or address
+    return format_html('<a href="{}" rel="{}">{} (picture)</a>', address, REL, told)
 
 
 def _below_the_page(state: Any) -> None:
@@ -143,4 +153,4 @@ def _below_the_page(state: Any) -> None:
             token.tag = f"h{min(int(token.tag[1]) + 3, 6)}"
         for child in token.children or ():
             if child.type == "link_open":
-                child.attrSet("rel", "noopener noreferrer nofollow")
+                child.attrSet("rel", REL)

@@ -39,6 +39,8 @@ def suite_list(request: HttpRequest) -> HttpResponse:
         "rows": page,
         "is_demo": any(row.suite.workflow.is_demo for row in page),
         "has_runs": bool(page) or Run.objects.exists(),
+        "has_workflows": bool(page) or Workflow.objects.exists(),
+        "may_save": access.may(request.user, "workflows_app.add_workflow"),
         "may_start": access.may(request.user, START),
     }
     return render(request, "evals/suites.html", context)

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from evals_app.json_page import draw_json, locate
-from evals_app.outputs import Room, indented, read_values
+from evals_app.outputs import Room, indented, read_values, render_markdown
 from evals_app.outputs import read_output as read_output_into
 
 DOCUMENT = {"a": {"b": [1, 2, {"c": "x"}]}, "d.e": True, "n": None, "empty": {}}
@@ -148,3 +148,16 @@ def test_values_are_read_by_name_and_share_the_page():
     assert found["letter"].text == "Dear Ada,\nhello" and found["facts"].kind == "json"
     assert found["long"].is_cut and len(found["long"].text) == 250 and found["nothing"].kind == "empty"
     assert read_values({}, 1_000) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "html"),
+    [
+        ("![a <b>](https://x.example/p.png)", '<a href="https://x.example/p.png" rel="noopener noreferrer nofollow">a &lt;b&gt; (picture)</a>'),
+        ("![](https://x.example/p.png)", ">https://x.example/p.png (picture)</a>"),
+        ("![x](javascript:alert(1))", "![x](javascript:alert(1))"),
+    ],
+)  # fmt: skip
+def test_a_picture_is_a_link_and_loads_nothing(text, html):
+    found = render_markdown(text)
+    assert html in found and "<img" not in found
