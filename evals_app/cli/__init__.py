@@ -7,7 +7,6 @@ import signal
 import sys
 from collections.abc import Callable
 from importlib import import_module
-from types import FrameType
 
 PASSED, FAILED, COULD_NOT_RUN = 0, 1, 2
 COMMANDS = {"validate": "evals_app.cli.validate", "evaluate": "evals_app.cli.evaluate"}
@@ -19,15 +18,14 @@ class CannotRun(Exception):
 
 def run(command: str, arguments: list[str]) -> int:
     """Run a command as a program of its own, ended by a CI server's SIGTERM as by Ctrl-C."""
-    before = signal.signal(signal.SIGTERM, _interrupt)
+    # SIGINT, too: in a shell's background it is ignored.
+    stopping = (signal.SIGINT, signal.SIGTERM)
+    before = [signal.signal(number, signal.default_int_handler) for number in stopping]
     try:
         return guarded(command, lambda: _main(command, arguments))
     finally:
-        signal.signal(signal.SIGTERM, before)
-
-
-def _interrupt(number: int, frame: FrameType | None) -> None:
-    raise KeyboardInterrupt
+        for number, handler in zip(stopping, before, strict=True):
+            signal.signal(number, handler)
 
 
 def _main(command: str, arguments: list[str]) -> int:
