@@ -6,6 +6,8 @@ from math import ceil, floor, isfinite, log10
 
 from workflows_app import formats
 
+# Beyond these an axis has no ticks that a float can tell apart.
+SMALLEST, LARGEST = 1e-11, 1e12
 FROM_ZERO = frozenset({"cost", "latency", "tokens", "runs"})
 
 
@@ -41,9 +43,9 @@ def round_step(span: float, parts: int = 4) -> float:
 
 def value_axis(values: Iterable[float], metric: str) -> Axis:
     """Amounts start at zero; scores end at one and start as low as needed, never zoomed beyond a fifth."""
-    known = list(values)
+    known = [min(max(value, -LARGEST), LARGEST) for value in values]
     if metric in FROM_ZERO:
-        top = max(known, default=0.0) or 1.0
+        top = max(max(known, default=0.0) or 1.0, SMALLEST)
         step = round_step(top)
         return Axis(0.0, step * ceil(top / step - 1e-9), step)
     low, high = min(known, default=0.0), max([1.0, *known])

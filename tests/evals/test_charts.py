@@ -250,3 +250,10 @@ def test_a_histogram_with_two_thresholds_passes_between_or_outside_them():
 def test_a_sparkline_of_scores_has_what_is_perfect_on_top(values, y):
     drawn = parsed(sparkline(values, height=32))
     assert float(drawn.find("circle").get("cy")) == y
+
+
+@pytest.mark.parametrize("metric", ["cost", "latency", "tokens", "score"])
+@pytest.mark.parametrize("values", [[5e-324], [1e-320, 2e-320], [1.7e308], [-1e308, 1e308], [1e16], [-5.0]])
+def test_values_that_no_axis_can_tell_apart_are_drawn_all_the_same(metric, values):
+    parsed(sparkline(values, metric=metric))
+    parsed(trend_chart(points(*values), metric=metric))
