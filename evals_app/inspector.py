@@ -65,6 +65,7 @@ class Compared:
     low: float | None
     high: float | None
     history: SafeString
+    runs: int | None  # that usual comes from, where they are fewer than for another figure
 
 
 @dataclass(frozen=True)
@@ -202,6 +203,7 @@ class Inspector:
         is_score = metric == "score"
         delta = self.node.delta or {}
         past = [getattr(row, column) for row in self.history]
+        runs = (delta.get("baseline_counts") or {}).get(metric)
         usual = delta.get("baseline_score") if is_score else _before(value, change)
         if usual is None and delta and not any(past):  # nothing has no percentage
             usual = 0.0 if past else None
@@ -221,6 +223,7 @@ class Inspector:
             delta.get("low") if is_score else None,
             delta.get("high") if is_score else None,
             line if past else SafeString(""),
+            runs if runs != self.usual_count else None,
         )
 
     @property

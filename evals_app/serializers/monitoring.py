@@ -26,6 +26,9 @@ class SuspectedSerializer(serializers.Serializer[Any]):
 
     workflow_version = serializers.IntegerField(allow_null=True)
     soul_version = serializers.CharField(allow_null=True)
+    from_run = serializers.IntegerField(
+        required=False, allow_null=True, help_text="The first run of what is suspected."
+    )
 
 
 class RegressionSerializer(serializers.Serializer[Any]):

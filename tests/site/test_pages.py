@@ -8,6 +8,8 @@ from django.contrib.auth.models import User
 from django.template import Context
 from django.template.loader import get_template
 
+from tests.factories import make_workflow
+
 ROOT = Path(__file__).parents[2]
 
 
@@ -97,3 +99,11 @@ def test_scripts_and_styles_of_a_page_stay_small():
 
 
 SHARED = {"tokens", "base", "components", "data", "graphics", "theme", "ui", "keys", "time"}
+
+
+def test_what_is_not_there_is_told_in_words_where_there_are_some(staff):
+    make_workflow()
+    page = staff.get("/workflows/shout/?metric=bogus")
+    assert page.status_code == 404 and b"bogus" in page.content and b"pass_rate" in page.content
+    for path in ("/nothing/", "/workflows/nobody/"):
+        assert b"It may have been pruned" in staff.get(path).content
