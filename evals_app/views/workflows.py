@@ -32,9 +32,9 @@ from workflows_app.run_form import is_light, widgets_of
 SEE = "workflows_app.view_workflow"
 MOST_RUNS = 5
 VERSIONS_A_PAGE = 5
-BLOCKS_TO_PICK = 15
+BLOCKS_TO_PICK = 12
 METRICS_AT_ONCE = 7  # as buttons
-METRICS_TO_PICK = 10  # among the others
+METRICS_TO_PICK = 8  # among the others
 LONGEST_METRIC = 100  # that has a name short enough to be picked
 REGRESSIONS_A_PAGE = 3
 MOST_SUSPECTED = 10

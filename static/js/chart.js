@@ -81,14 +81,16 @@
     else if (shown) hide();
   });
 
-  function oneStop() {
+  // Each chart is one stop of the Tab key; what is picked for it is in sight, where its row is scrolled.
+  function settle() {
+    for (const picked of document.querySelectorAll(".trend-pickers [aria-current]")) picked.parentElement.scrollLeft = picked.offsetLeft - picked.parentElement.offsetLeft - 40;
     for (const chart of document.querySelectorAll('[data-chart="trend"]:not([data-ready])')) {
       marks(chart).slice(0, -1).forEach((mark) => mark.setAttribute("tabindex", "-1"));
       chart.dataset.ready = "";
     }
   }
-  oneStop();
-  document.addEventListener("htmx:afterSwap", oneStop);
+  settle();
+  document.addEventListener("htmx:afterSwap", settle);
 
   document.addEventListener("keydown", (event) => {
     const mark = event.target.closest?.(".chart__plot > a.mark");
