@@ -30,9 +30,7 @@ COLUMNS = {"score": "score", "cost": "cost_usd", "latency": "latency_ms", "token
 PASS_RATE = "pass_rate"  # noqa: S105 - a metric
 MEASURED = ("score", PASS_RATE, "cost", "latency", "tokens")
 RECENT_RUNS = 100  # whose named metrics can be picked
-KNOWN_RUNS = (
-    1_500  # whose named metrics are known: what a chart drew in a long range may be empty in a short one
-)
+KNOWN_RUNS = 1_500  # whose named metrics are known: what a long range draws may be empty in a short one
 MOST_LISTED = 20  # in a sentence
 TABLE = f'"{Observation._meta.db_table}"'
 NAMES = {
