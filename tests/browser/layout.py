@@ -3,7 +3,7 @@
 from typing import Any
 
 # Boxes that are meant to be scrolled sideways: what is in them keeps its lines.
-SCROLLED = ".code, .graph-scroll, .tabs, .nav ul"
+SCROLLED = ".code, .graph-scroll, .tabs, .nav ul, .trend-pickers"
 _FIND = """scrolled => {
   const found = new Map(), styles = new Map(), range = document.createRange();
   const style = (box) => styles.get(box) ?? (styles.set(box, getComputedStyle(box)), styles.get(box));

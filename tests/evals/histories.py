@@ -21,7 +21,7 @@ def add_history(
     version: WorkflowVersion | None = None,
     until: datetime | None = None,
 ) -> list[Run]:
-    """One completed run a score, an hour apart, newest last; a score below one has failed."""
+    """One completed run a score, an hour apart, newest last; below one the first assertion has failed."""
     version = version or workflow.current_version
     first = workflow.last_run_number
     end = until or timezone.now()
@@ -72,7 +72,9 @@ def _observe(workflow: Workflow, block: str, runs: list[Run]) -> None:
             cost_usd=run.cost_usd,
             latency_ms=run.duration_ms,
             workflow_version=run.version.number,
-            assertions=dict.fromkeys(plan.keys, run.eval_passed) if plan else {},
+            assertions={key: run.eval_passed or bool(place) for place, key in enumerate(plan.keys)}
+            if plan
+            else {},
         )
         for index, run in enumerate(runs, start=1)
     )
