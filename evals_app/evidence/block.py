@@ -29,6 +29,7 @@ SMALLEST_CHANGE = {"score": 0.01, "cost": 0.05, "latency": 0.15, "tokens": 0.05}
 FORGET_AFTER = 20  # runs after which what is no longer checked or measured is dropped
 MOST_ASSERTIONS = 200
 VERSIONS_KEPT = 8
+NEWS = 20  # a level is told anew with every run, from twice as many on with a twentieth more of them
 FORMAT = 1
 PREFIX = "assertion:"
 
@@ -229,9 +230,10 @@ class BlockEvidence:
         return self._describe(how, kind, names, strongest)
 
     def _continued(self, kind: RegressionKind, told: list[str], opened: Opened) -> Change | None:
-        """What was told, as it is after this run; None where the run says nothing about it."""
+        """What was told, as it is after this run; None where the run says nothing about it, or one of many little."""
         is_seen = self._members(kind)[told[0]].seen == self.number
-        return self._describe("continued", kind, told, opened) if is_seen else None
+        is_due = opened.after_count % max(1, opened.after_count // NEWS) == 0
+        return self._describe("continued", kind, told, opened) if is_seen and is_due else None
 
     def _describe(self, how: ChangeKind, kind: RegressionKind, names: list[str], opened: Opened) -> Change:
         is_assertion = kind == "assertion_regression"

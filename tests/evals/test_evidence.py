@@ -2,6 +2,7 @@
 
 import random
 from dataclasses import replace
+from itertools import pairwise
 from math import exp
 from statistics import median
 
@@ -180,6 +181,14 @@ def test_while_a_regression_is_open_every_run_counts_in_what_is_now() -> None:
     assert (later[-1].after.count, later[-1].after.mean) == (14, pytest.approx(3 / 14))
     assert later[-1].evidence >= first.evidence
     assert feed(evidence, [Observed(115, score=1.0)]) == []  # says nothing about the assertion
+
+
+def test_what_a_long_regression_says_of_now_is_never_far_behind() -> None:
+    evidence = BlockEvidence()
+    feed(evidence, failing(100, passed=100, start=1))
+    told = [change.after.count for change in feed(evidence, failing(1000, passed=0, start=101))]
+    assert len(told) < 150
+    assert all(later - earlier <= max(1, later / 20) for earlier, later in pairwise(told))
 
 
 def test_what_it_was_while_worse_leaves_out_the_runs_that_show_it_is_back() -> None:
