@@ -174,11 +174,13 @@ class RunBlocks:
         if self.definition is None:
             return None
         rows = {row.block_id: row for row in self.rows}
+        listed = {row.block_id for row in self.listed}
 
         def dress(node: GraphNode) -> GraphNode:
             row = rows[node.id]
             score = row.node.eval_score if row.node else None
-            return replace(node, status=row.shown, score=score, dots=row.words, href=f"#{row.anchor}")
+            href = f"#{row.anchor}" if row.block_id in listed else row.url or None
+            return replace(node, status=row.shown, score=score, dots=row.words, href=href)
 
         title = f"{self.run.workflow.slug} #{self.run.number}"
         return drawing_of(self.definition, dress, is_asked=self.is_graph_asked, title=title)
@@ -193,7 +195,7 @@ class RunBlocks:
     @property
     def skipped(self) -> list[str]:
         """Those a route has passed by: no event tells of them."""
-        return [row.block_id for row in self.listed if row.node and row.status == NodeStatus.SKIPPED]
+        return [row.block_id for row in self.rows if row.node and row.status == NodeStatus.SKIPPED]
 
     @property
     def passed_by(self) -> int:

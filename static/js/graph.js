@@ -35,7 +35,8 @@
       node.dataset.status = status;
       const use = node.querySelector(".graph__status");
       use?.setAttribute("href", `${use.getAttribute("href").split("#")[0]}#${status}`);
-      for (const way of root.querySelectorAll(`[data-ends~="${CSS.escape(id)}"]`)) way.classList.toggle("graph__edge--not", status === "skipped");
+      const isSkipped = (end) => root.querySelector(`[data-node-id="${CSS.escape(end)}"]`)?.dataset.status === "skipped";
+      for (const way of root.querySelectorAll(`[data-ends~="${CSS.escape(id)}"]`)) way.classList.toggle("graph__edge--not", way.dataset.ends.split(" ").some(isSkipped));
     }
     const number = node.querySelector(".graph__score");
     if (score !== undefined && number) {

@@ -125,6 +125,7 @@
   function node(message, change) {
     const { data } = message;
     const block = row(data.node_id);
+    graph(data.node_id, drawn[message.event](data));
     if (!block) { // on another page of the list; what did not pass belongs on the first
       if (isBad(data)) refresh(true);
       return null;
@@ -138,6 +139,16 @@
     follow(data);
     return block;
   }
+
+  const verdict = ({ passed, assertions }) => (passed ? "passed" : assertions.map(word).includes("failed") ? "failed" : "error");
+
+  // What an event changes in the graph, which has every block, also those on another page of the list.
+  const drawn = {
+    node_started: () => ({ status: "running", score: null, dots: [] }),
+    node_completed: () => ({ status: "completed" }),
+    node_failed: () => ({ status: "failed" }),
+    node_eval_complete: (data) => ({ status: data.passed ? undefined : verdict(data), score: data.eval_score, dots: data.assertions.map(word) }),
+  };
 
   const isBad = (data) => data.passed === false || Boolean(data.error && !data.will_retry);
 
@@ -162,7 +173,6 @@
       for (const name of ["figures", "dots", "score"]) set(block, name);
       const about = [block.dataset.kind, data.iteration > 1 && `round ${data.iteration}`, data.attempt > 1 && `attempt ${data.attempt}`];
       set(block, "about", about.filter(Boolean).join(" · "));
-      graph(data.node_id, { status: "running", score: null, dots: [] });
       // A loop is told of only when it ends; what begins inside it shows that it is under way.
       const loop = block.dataset.loop && row(block.dataset.loop);
       if (loop && !loop.dataset.node) {
@@ -175,20 +185,16 @@
       const figure = document.createElement("span");
       figure.textContent = window.runsight.duration(data.latency_ms ?? 0);
       set(block, "figures", figure);
-      graph(data.node_id, { status: "completed" });
     }),
     node_failed: (message) => node(message, (block, data) => {
       set(block, "state", badge("status-failed"));
-      graph(data.node_id, { status: "failed" });
       if (!data.will_retry) say(`${data.node_id} failed.`);
     }),
     node_eval_complete: (message) => node(message, (block, data) => {
       const words = data.assertions.map(word);
-      const verdict = data.passed ? "passed" : words.includes("failed") ? "failed" : "error";
       dots(block, words);
       set(block, "score", data.eval_score === null ? "" : (data.eval_score < 1 ? Math.min(data.eval_score, 0.99) : 1).toFixed(2));
-      set(block, "state", badge(`verdict-${verdict}`));
-      graph(data.node_id, { status: data.passed ? undefined : verdict, score: data.eval_score, dots: words });
+      set(block, "state", badge(`verdict-${verdict(data)}`));
       if (!data.passed) say(`${data.node_id}: ${words.filter((one) => one !== "passed").length} of ${words.length} assertions did not pass.`);
     }),
     regression_found: ({ data }) => window.runsight.toast(`Regression found: ${data.node_id}, ${data.kind.replaceAll("_", " ")}.`, "warning"),
@@ -284,7 +290,8 @@
   function* pieces(text) {
     for (let start = 0; start < text.length;) {
       const lineEnd = text.indexOf("\n", start + 20000);
-      const end = lineEnd < 0 || lineEnd > start + 40000 ? start + 20000 : lineEnd + 1;
+      let end = lineEnd < 0 || lineEnd > start + 40000 ? start + 20000 : lineEnd + 1;
+      if (/[\uD800-\uDBFF]/.test(text[end - 1])) end += 1; // not through a letter
       const piece = document.createElement("span");
       piece.className = "piece";
       piece.textContent = text.slice(start, end);
@@ -315,7 +322,8 @@
         box.replaceChildren(...pieces(text));
         const panel = box.closest('[role="tabpanel"]');
         if (panel) document.getElementById(panel.getAttribute("aria-labelledby"))?.click();
-        link.parentElement.remove();
+        // Of the two that lead there, the text's own sentence is no longer true; the other's is.
+        for (const one of document.querySelectorAll(`[data-load-whole="${link.dataset.loadWhole}"]`)) (panel && !panel.contains(one) ? one : one.parentElement).remove();
       }
     } catch {
       location.assign(link.href);

@@ -262,3 +262,17 @@ def test_a_phone_sorts_the_list_where_its_columns_have_no_heads(operator, live_s
     expect(page.locator("tbody th")).to_have_text([re.compile("#2"), re.compile("#1")])
     page.select_option("[name=sort]", "")
     page.wait_for_url(re.compile(r"/runs/\??$"))
+
+
+def test_a_text_that_was_loaded_whole_is_no_longer_called_a_beginning(operator, live_site, executor):
+    page = operator
+    text = WATCHED.replace(
+        'return "# Report', 'return "# Report\\n\\n" + "a paragraph\\n\\n" * 30_000 + "end'
+    )
+    run = finish(services.start_run(make_workflow(text, "huge")))
+    page.goto(f"{live_site}/runs/{run.pk}/")
+    page.click("text=/^Show all .* of the source$/")
+    expect(page.locator("#output")).to_contain_text("end")
+    assert page.locator("text=/^The first .* characters/").count() == 0
+    page.click("role=tab >> text=Rendered")
+    expect(page.locator("text=This is its beginning.")).to_be_visible()

@@ -496,3 +496,17 @@ def test_of_many_dots_the_bad_ones_are_drawn_and_the_rest_counted(operator):
     html = html_of(operator, f"/runs/{run.pk}/")
     assert html.count('class="dot dot--failed"') == 1 and html.count('class="dot dot--passed"') == 7
     assert "<small>+52</small>" in html and "59 of 60 assertions passed" in html
+
+
+def test_every_block_of_the_graph_leads_somewhere_though_its_row_is_on_another_page(client, transactional_db):
+    run = many_blocks(20)
+    client.force_login(user_in("viewer"))
+    page = html_of(client, f"/runs/{run.pk}/?graph=1")
+    ways = re.findall(
+        r'<a [^>]*class="graph__node"[^>]*href="([^"]+)"|<a href="([^"]+)"[^>]*class="graph__node"', page
+    )
+    found = [one or other for one, other in ways]
+    assert len(found) == 20
+    elsewhere = [way for way in found if not way.startswith("#")]
+    assert len(elsewhere) == 2 and all(client.get(way).status_code == 200 for way in elsewhere)
+    assert all(f'id="{way[1:]}"' in page for way in found if way.startswith("#"))
