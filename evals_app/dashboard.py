@@ -13,7 +13,7 @@ from evals_app.models import Regression, RegressionState
 from evals_app.ranges import UnknownRange, length_of
 from evals_app.regressions import LONGEST_NAME, regression_summary, sentence
 from workflows_app import clock, totals
-from workflows_app.models import BROKEN_OFF, Run, RunQuerySet, RunStatus
+from workflows_app.models import Run, RunQuerySet, RunStatus
 from workflows_app.summaries import iso
 
 # How many bars a sparkline has.
@@ -112,7 +112,7 @@ def needing_attention(limit: int) -> list[Regression | Failure]:
 def _failures() -> list[Failure]:
     """The runs that failed in the last day, the newest first; one that fails every minute does not hide the others."""
     alike: dict[tuple[int, str], list[Run]] = {}
-    for run in failed_lately().for_list().order_by("-created_at")[:FAILURES_READ]:
+    for run in failed_lately().for_list().defer("inputs").order_by("-created_at")[:FAILURES_READ]:
         alike.setdefault((run.workflow_id, _reason(run)), []).append(run)
     return [Failure(runs[0], len(runs)) for runs in alike.values()]
 
@@ -122,9 +122,9 @@ def failed_lately() -> RunQuerySet:
     return _lately().filter(status=RunStatus.FAILED)
 
 
-def not_passed_lately() -> RunQuerySet:
-    """The runs of the last day that came to their end and did not pass."""
-    return _lately().filter(eval_passed__in=[False]).exclude(status__in=BROKEN_OFF)
+def judged_lately(verdict: str) -> RunQuerySet:
+    """The runs of the last day with a verdict."""
+    return _lately().with_verdict(verdict)
 
 
 def _lately() -> RunQuerySet:

@@ -126,7 +126,10 @@ def _attention() -> dict[str, Any]:
         "is_count_cut": failures > MOST_COUNTED,
         "more_regressions": regressions - len(told),
         "more_failures": min(failures, MOST_COUNTED) - sum(item.times for item in items if item.run),
-        "not_passed": figures_of.not_passed_lately()[:MOST_COUNTED].count(),
+        **{
+            f"{word}_lately": figures_of.judged_lately(word)[:MOST_COUNTED].count()
+            for word in ("failed", "error")
+        },
     }
 
 

@@ -181,10 +181,15 @@ def test_the_number_of_queries_does_not_grow_with_what_is_stored():
 def test_runs_that_did_not_pass_are_not_called_nothing():
     runs = add_history(make_workflow(), [1.0, 1.0])
     assert "Nothing needs attention" in html(visitor(), "/")
-    Run.objects.filter(pk=runs[0].pk).update(eval_passed=False)
-    page = html(visitor(), "/")
-    assert 'href="/runs/?verdict=failed">1 run did not pass</a>' in page
-    assert "Nothing needs attention" not in page
+    for failed, verdict, words in (
+        (1, "failed", "1 run did not pass"),
+        (0, "error", "1 could not be checked"),
+    ):
+        Run.objects.filter(pk=runs[0].pk).update(eval_passed=False, assertions_failed=failed)
+        page = html(visitor(), "/")
+        assert f'href="/runs/?verdict={verdict}">{words}</a>' in page
+        assert "Nothing needs attention" not in page
+        assert runs[0].get_absolute_url() in html(visitor(), f"/runs/?verdict={verdict}")
 
 
 def test_a_run_that_failed_has_not_passed_and_a_cancelled_one_does_not_count():
