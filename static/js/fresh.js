@@ -64,17 +64,18 @@
 
   const top = (one) => one.getBoundingClientRect().top;
   const key = (one) =>
-    [one.id, one.getAttribute("href"), one.value, one.ariaLabel, one.type === "submit" && (one.getAttribute("formaction") ?? one.form.action)].join();
-  const like = (root, one) => [...root.querySelectorAll(one.localName)].filter((other) => key(other) === key(one));
+    [one.id, one.getAttribute("href"), one.value, one.ariaLabel, one.type === "submit" && (one.getAttribute("formaction") ?? one.form?.action)].join();
+  const like = (root, name, wanted) => [...root.querySelectorAll(name)].filter((other) => key(other) === wanted);
 
   function put(part, fresh) {
     const seen = scrollY && [...document.querySelectorAll("main [id]")].find((one) => one.clientHeight && top(one) > 0);
     const seenAt = seen && top(seen);
     const focused = [...part.querySelectorAll(":focus")].pop();
-    const place = focused && like(part, focused).indexOf(focused);
+    const wanted = focused && key(focused); // while it is in its form
+    const place = focused && like(part, focused.localName, wanted).indexOf(focused);
     const graph = part.querySelector(".graph-scroll");
     const shown = graph && [graph.scrollLeft, graph.scrollTop];
-    for (const box of part.querySelectorAll("input:checked")) for (const other of like(fresh, box)) other.checked = true;
+    for (const box of part.querySelectorAll("input:checked")) for (const other of like(fresh, box.localName, key(box))) other.checked = true;
     // What loads when scrolled to shows what was there until it has loaded anew.
     for (const slot of fresh.querySelectorAll("[hx-get][aria-busy]")) {
       const was = document.getElementById(slot.closest("[id]").id)?.querySelector(`.${slot.classList[0]}`);
@@ -84,7 +85,8 @@
     window.htmx?.process(part);
     document.dispatchEvent(new Event("htmx:afterSwap"));
     if (shown) part.querySelector(".graph-scroll")?.scrollTo(...shown);
-    if (focused) (like(part, focused)[place] ?? like(part, focused)[0])?.focus({ preventScroll: true });
+    const alike = focused ? like(part, focused.localName, wanted) : [];
+    (alike[place] ?? alike[0])?.focus({ preventScroll: true });
     const now = seen && document.getElementById(seen.id);
     if (now) scrollBy({ top: top(now) - seenAt, behavior: "instant" });
   }

@@ -10,13 +10,17 @@
   let isMeant = false; // to leave, saving or not
   let late = 0;
   let again = 0;
+  let isAsking = false;
 
   // Without a server the browser would leave the text for a page of its own.
   form.addEventListener("submit", async (event) => {
     if (isMeant) return;
     event.preventDefault();
+    if (isAsking) return; // a second click saves nothing twice
+    isAsking = true;
     const { submitter } = event;
     const answer = await fetch("/healthz", { signal: AbortSignal.timeout(PATIENCE) }).catch(() => null);
+    isAsking = false;
     isMeant = Boolean(answer);
     if (isMeant) form.requestSubmit(submitter);
     else window.runsight.toast("Not saved: the server cannot be reached. Your text is still here.", "error");

@@ -222,3 +222,12 @@ def test_a_text_is_not_lost_by_saving_it_while_the_server_is_away(live_site, pag
     page.click("button >> text=/^Save$/")
     page.wait_for_url(f"{live_site}/workflows/analysis/")
     page_faults[:] = [one for one in page_faults if "ERR_INTERNET_DISCONNECTED" not in one]
+
+
+def test_two_clicks_save_once(live_site, page, sign_in):
+    sign_in(page, user_in("admin"))
+    page.goto(f"{live_site}/start/")
+    page.fill("#id-slug", "analysis")
+    page.dblclick("button >> text=/^Save$/")
+    page.wait_for_url(f"{live_site}/workflows/analysis/")
+    assert Workflow.objects.get().versions.count() == 1
