@@ -11,13 +11,15 @@ from workflows_app.engine.graph import Graph
 from workflows_app.engine.records import NodeRecord
 from workflows_app.models import NodeStatus, Run, RunNode
 
-MOST_GIVEN = 20
+FIELDS = ("run_id", "node_id", "status", "output", "exit_handle", "error")
+
+MOST_GIVEN = 19  # and the inputs
 
 
 def given_to(run: Run, node: RunNode, definition: WorkflowDefinition) -> dict[str, Any]:
     """Values by the names the block knew them under: its own `inputs`, else the run's and the outputs that led to it.
 
-    One query. What only the moment knew, such as the round of a loop or what it carried on, is told by its path.
+    Two queries. What only the moment knew, such as the round of a loop or what it carried on, is told by its path.
     """
     block = definition.blocks.get(node.node_id)
     if block is None:
@@ -56,7 +58,8 @@ def _records(run: Run, node: RunNode, context: RunContext, paths: Any) -> dict[s
     rows = run.nodes.filter(node_id__in=wanted, status__in=(NodeStatus.COMPLETED, NodeStatus.FAILED))
     if node.started_at:
         rows = rows.filter(finished_at__lte=node.started_at)
-    fields = ("run_id", "node_id", "iteration", "attempt", "status", "output", "exit_handle", "error")
+    # First which of many rounds and attempts, then their outputs: each may be a megabyte.
+    latest = dict(rows.order_by("iteration", "attempt").values_list("node_id", "pk"))
     return {
         row.node_id: NodeRecord(
             node_id=row.node_id,
@@ -65,5 +68,5 @@ def _records(run: Run, node: RunNode, context: RunContext, paths: Any) -> dict[s
             exit_handle=row.exit_handle,
             error=row.error,
         )
-        for row in rows.only(*fields).order_by("iteration", "attempt")
+        for row in run.nodes.filter(pk__in=latest.values()).only(*FIELDS)
     }

@@ -47,7 +47,7 @@ def given(run, name):
 
 def test_declared_inputs_have_the_values_of_that_time(run, django_assert_num_queries):
     credentials.redactor()  # what is secret is kept in memory once it was read
-    with django_assert_num_queries(2):  # the node, and what came before it
+    with django_assert_num_queries(3):  # the node, what came before it, and its outputs
         found = given(run, "sum_up")
     assert found == {
         "total": 5,
