@@ -9,7 +9,7 @@ from django.utils.safestring import SafeString
 
 from evals_app.charts import TrendPoint, VersionMark, trend_chart
 from evals_app.models import BlockStatistics, Observation
-from workflows_app.models import Soul, SoulVersion, Workflow
+from workflows_app.models import Soul, Workflow
 from workflows_app.soul_usage import Use
 from workflows_app.summaries import iso
 
@@ -39,22 +39,6 @@ def history(soul: Soul) -> list[dict[str, Any]]:
         }
         for row in versions
     ]
-
-
-PARTS = {
-    "role": "Role",
-    "provider": "Provider",
-    "model_name": "Model",
-    "temperature": "Temperature",
-    "max_tokens": "Longest answer",
-}
-
-
-def written(version: SoulVersion) -> str:
-    """What makes a version what it is, to be read and compared line by line."""
-    said = {label: version.definition.get(name) for name, label in PARTS.items()}
-    lines = [f"{label}: {'–' if value in (None, '') else value}" for label, value in said.items()]
-    return "\n".join([*lines, "", str(version.definition.get("system_prompt") or "No system prompt.")])
 
 
 class _Total:

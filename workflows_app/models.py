@@ -142,6 +142,14 @@ class Soul(models.Model):
 class SoulVersion(models.Model):
     """What a soul was at one time."""
 
+    PARTS: ClassVar[dict[str, str]] = {
+        "role": "Role",
+        "provider": "Provider",
+        "model_name": "Model",
+        "temperature": "Temperature",
+        "max_tokens": "Longest answer",
+    }
+
     soul = models.ForeignKey(Soul, on_delete=models.CASCADE, related_name="versions")
     version = models.CharField(max_length=12)
     definition = models.JSONField()
@@ -156,6 +164,13 @@ class SoulVersion(models.Model):
 
     def __str__(self) -> str:
         return f"{self.soul.slug} {self.version}"
+
+    @property
+    def text(self) -> str:
+        """What makes it what it is, to be read and compared line by line."""
+        said = {label: self.definition.get(name) for name, label in self.PARTS.items()}
+        lines = [f"{label}: {'–' if value in (None, '') else value}" for label, value in said.items()]
+        return "\n".join([*lines, "", str(self.definition.get("system_prompt") or "No system prompt.")])
 
 
 class Provider(models.Model):
@@ -246,11 +261,11 @@ class Environment(models.TextChoices):
 
 
 class RunQuerySet(models.QuerySet["Run"]):
+    """Reads of runs."""
+
     # A rate counts a run that failed as not passed, whatever it had passed until then, and no cancelled one.
     JUDGED = Q(status=RunStatus.FAILED) | Q(status=RunStatus.COMPLETED, eval_passed__isnull=False)
     PASSED = Q(status=RunStatus.COMPLETED, eval_passed=True)
-
-    """Reads of runs."""
 
     def for_list(self) -> Self:
         """With what every list prints, and without what only one run's page does."""

@@ -18,6 +18,7 @@ from evals_app.outputs import read_text, read_values
 from evals_app.run_blocks import RunBlocks
 from evals_app.run_log import log_lines
 from evals_app.told import tell
+from evals_app.views.plain import plain
 from workflows_app import access, formats, services
 from workflows_app.addresses import asked_number
 from workflows_app.credentials import shown_inputs
@@ -115,7 +116,7 @@ def node_text(request: HttpRequest, run_id: UUID, pk: int, what: str) -> HttpRes
     if what not in TEXTS:
         raise Http404("A node has no such text.")
     rows = RunNode.objects.only("run_id", "details" if what == "printed" else what)
-    return _plain(TEXTS[what](get_object_or_404(rows, run=run_id, pk=pk)))
+    return plain(TEXTS[what](get_object_or_404(rows, run=run_id, pk=pk)))
 
 
 TEXTS: dict[str, Callable[[RunNode], str]] = {
@@ -131,25 +132,21 @@ def run_values(request: HttpRequest, run_id: UUID, what: str) -> HttpResponse:
     """All of a run's inputs or outputs, as JSON."""
     run = _run(run_id)
     values = shown_inputs(run) if what == "inputs" else run.outputs
-    return _plain(json.dumps(values, ensure_ascii=False, indent=2))
+    return plain(json.dumps(values, ensure_ascii=False, indent=2))
 
 
 @require_safe
 @access.requires(access.SEE)
 def run_yaml(request: HttpRequest, run_id: UUID) -> HttpResponse:
     """The exact document that ran."""
-    return _plain(_run(run_id).version.yaml)
+    return plain(_run(run_id).version.yaml)
 
 
 @require_safe
 @access.requires(access.SEE)
 def run_case(request: HttpRequest, run_id: UUID) -> HttpResponse:
     """The run as an entry for `eval.cases`."""
-    return _plain(case_yaml(_run(run_id)))
-
-
-def _plain(text: str) -> HttpResponse:
-    return HttpResponse(text, content_type="text/plain; charset=utf-8")
+    return plain(case_yaml(_run(run_id)))
 
 
 @require_POST

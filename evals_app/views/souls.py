@@ -8,7 +8,8 @@ from django.shortcuts import get_object_or_404, render
 from django.views.decorators.http import require_safe
 
 from evals_app.outputs import read_text
-from evals_app.souls import history, score_chart, written
+from evals_app.souls import history, score_chart
+from evals_app.views.plain import plain
 from workflows_app import access
 from workflows_app.addresses import asked_number, page_of
 from workflows_app.diff import side_by_side
@@ -72,7 +73,7 @@ def soul_page(request: HttpRequest, slug: str) -> HttpResponse:
 def soul_prompt(request: HttpRequest, slug: str) -> HttpResponse:
     """The whole prompt as plain text."""
     soul = get_object_or_404(Soul.objects.only("system_prompt"), slug=slug)
-    return HttpResponse(soul.system_prompt, content_type="text/plain; charset=utf-8")
+    return plain(soul.system_prompt)
 
 
 @require_safe
@@ -85,16 +86,17 @@ def version_page(request: HttpRequest, slug: str, version: str) -> HttpResponse:
     versions = found.soul.versions
     before = versions.filter(pk__lt=found.pk).order_by("-pk").first()
     after = versions.filter(pk__gt=found.pk).order_by("pk").only("version").first()
-    text = written(found)
     context = {
         "soul": found.soul,
         "version": found,
         "before": before,
         "after": after,
-        "diff": side_by_side(written(before), text).part(asked_number(request, "parts")) if before else None,
+        "diff": side_by_side(before.text, found.text).part(asked_number(request, "parts"))
+        if before
+        else None,
         "old_title": f"Version {before.version[:SHORT]}" if before else "",
         "new_title": f"Version {version[:SHORT]}",
-        "text": read_text(text, PROMPT_BYTES),
+        "text": read_text(found.text, PROMPT_BYTES),
     }
     return render(request, "evals/soul_version.html", context)
 
@@ -104,4 +106,4 @@ def version_page(request: HttpRequest, slug: str, version: str) -> HttpResponse:
 def version_text(request: HttpRequest, slug: str, version: str) -> HttpResponse:
     """Everything that makes a version what it is, as plain text."""
     found = get_object_or_404(SoulVersion, soul__slug=slug, version=version)
-    return HttpResponse(written(found), content_type="text/plain; charset=utf-8")
+    return plain(found.text)

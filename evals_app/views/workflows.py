@@ -21,6 +21,7 @@ from evals_app.outputs import read_text
 from evals_app.told import Told, tell
 from evals_app.trend_picture import DEFAULT_RANGE, RANGES, metric_name, title_of, trend_picture
 from evals_app.trends import UnknownTrend, check_block, metrics_of
+from evals_app.views.plain import plain
 from workflows_app import access
 from workflows_app.addresses import ASIDE, address, asked_number, page_of
 from workflows_app.diff import side_by_side
@@ -188,7 +189,7 @@ def version_page(request: HttpRequest, slug: str, number: int) -> HttpResponse:
 def version_yaml(request: HttpRequest, slug: str, number: int) -> HttpResponse:
     """The exact document of a version."""
     version = get_object_or_404(WorkflowVersion.objects.only("yaml"), workflow__slug=slug, number=number)
-    return HttpResponse(version.yaml, content_type="text/plain; charset=utf-8")
+    return plain(version.yaml)
 
 
 def _known_first(effects: Mapping[str, Sequence[Effect]]) -> list[tuple[str, Sequence[Effect]]]:
@@ -241,7 +242,7 @@ def _graph(
             node,
             href=f"#block-{node.id}"
             if node.id in shown
-            else f"{address(request, block=node.id, blocks='')}#block-{node.id}",
+            else f"{address(request, block=node.id, blocks='', assertions='')}#block-{node.id}",
             score=usual["mean"] if usual else None,
             status="failed" if node.id in worse else None,
         )
@@ -291,13 +292,16 @@ def _trend(request: HttpRequest, workflow: Workflow) -> dict[str, Any]:
         "metric": metric,
         "title": title_of(metric),
         "range": range_,
-        "range_name": RANGES[range_],
         "picture": picture,
         "metrics": [(name, metric_name(name), address(request, metric=name)) for name in first],
         "more_metrics": metrics[METRICS_AT_ONCE : METRICS_AT_ONCE + METRICS_TO_PICK],
         "ranges": [(name, words, address(request, range=name)) for name, words in RANGES.items()],
         "blocks": to_pick(list(definition.blocks), block, BLOCKS_TO_PICK) if definition else [],
-        "kept": [(name, value) for name, value in request.GET.items() if name not in (*PICKED, *ASIDE)],
+        "kept": [
+            (name, value)
+            for name, value in request.GET.items()
+            if name not in (*PICKED, *ASIDE, "assertions")
+        ],
     }
 
 

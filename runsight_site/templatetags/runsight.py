@@ -35,9 +35,9 @@ def icon(name: str, label: str = "", css: str = "") -> SafeString:
 
 
 @register.simple_tag(takes_context=True)
-def address(context: template.Context, name: str, value: object) -> str:
-    """The query of this page with one thing changed."""
-    return addresses.address(context["request"], **{name: value})
+def address(context: template.Context, name: str, value: object, **more: object) -> str:
+    """The query of this page with one thing changed, and what goes with it."""
+    return addresses.address(context["request"], **{name: value}, **more)
 
 
 @register.simple_tag

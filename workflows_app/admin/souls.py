@@ -13,7 +13,7 @@ from django.utils.safestring import SafeString
 from workflows_app import services
 from workflows_app.admin.facts import ModelAdmin, column, who
 from workflows_app.diff import side_by_side
-from workflows_app.models import Soul, SoulVersion
+from workflows_app.models import Soul
 from workflows_app.soul_usage import uses_of
 
 MOST_VERSIONS = 50
@@ -77,7 +77,7 @@ def _versions(soul: Soul, asked: str) -> list[dict[str, Any]]:
     told: list[dict[str, Any]] = []
     room = MOST_COMPARED
     for row, before in zip_longest(rows[:MOST_VERSIONS], rows[1:]):
-        one, other = _text(before) if before else "", _text(row)
+        one, other = before.text if before else "", row.text
         room -= len(one) + len(other)
         is_shown = room >= 0 or row.version == asked
         told.append(
@@ -90,8 +90,3 @@ def _versions(soul: Soul, asked: str) -> list[dict[str, Any]]:
             }
         )
     return told
-
-
-def _text(version: SoulVersion) -> str:
-    fields = {name: value for name, value in version.definition.items() if name not in ("id", "name")}
-    return "\n".join(f"{name}: {'' if value is None else value}" for name, value in fields.items())
