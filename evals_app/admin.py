@@ -207,7 +207,6 @@ class PinnedBaselineAdmin(ModelAdmin):
     list_select_related = ("workflow", "run__workflow", "version__workflow", "pinned_by")
     raw_id_fields = ("workflow", "run", "version")
     search_fields = ("workflow__slug",)
-    show_full_result_count = False
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return may(request, PIN)

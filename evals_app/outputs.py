@@ -143,6 +143,8 @@ def _linked_picture(_: Any, tokens: Sequence[Any], index: int, *__: Any) -> str:
     """A picture is told and not loaded; the reader has refused addresses that would run something."""
     address = str(tokens[index].attrGet("src") or "")
     told = tokens[index].content or address
+    if sum(token.nesting for token in tokens[:index] if token.type in ("link_open", "link_close")):
+        return format_html("{} (picture)", told)  # a link leads to one place
     return format_html('<a href="{}" rel="{}">{} (picture)</a>', address, REL, told)
 
 

@@ -86,7 +86,7 @@ def with_suites() -> list[Workflow]:
 
 
 def overview(workflows: Collection[Workflow], limit: int = MARKS_SHOWN) -> list[SuiteOverview]:
-    """How the suites of some workflows did; one query for all."""
+    """How the suites of some workflows did; as many queries for one as for all."""
     runs: dict[int, list[EvalSuiteRun]] = {}
     for suite_run in EvalSuiteRun.objects.for_list().newest(limit, workflows):
         kept = runs.setdefault(suite_run.workflow_id, [])

@@ -33,6 +33,7 @@ def compare_runs(request: HttpRequest, run_id: UUID, other_id: UUID) -> HttpResp
     runs = Run.objects.select_related("workflow", "version__workflow")
     new, old = get_object_or_404(runs, pk=run_id), get_object_or_404(runs, pk=other_id)
     comparison = Comparison(new, old)
+    is_changed_only = request.GET.get("changed") == "1"
     context = {
         "comparison": comparison,
         "new": new,
@@ -40,15 +41,14 @@ def compare_runs(request: HttpRequest, run_id: UUID, other_id: UUID) -> HttpResp
         "is_same_workflow": comparison.is_same_workflow,
         "old_title": comparison.old_title,
         "new_title": comparison.new_title,
-        "is_changed_only": request.GET.get("changed") == "1",
+        "is_changed_only": is_changed_only,
     }
     if only := request.GET.get("only", ""):
         return render(request, "evals/compare_one.html", context | _one(request, comparison, only))
-    return render(request, "evals/compare.html", context | _all(request, comparison))
+    return render(request, "evals/compare.html", context | _all(request, comparison, is_changed_only))
 
 
-def _all(request: HttpRequest, comparison: Comparison) -> dict[str, Any]:
-    is_changed_only = request.GET.get("changed") == "1"
+def _all(request: HttpRequest, comparison: Comparison, is_changed_only: bool) -> dict[str, Any]:
     shown = comparison.changed if is_changed_only else comparison.blocks
     page = page_of(request, "blocks", shown, BLOCKS_A_PAGE)
     show_beginnings(list(page), BLOCKS_BYTES)

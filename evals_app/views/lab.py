@@ -12,7 +12,7 @@ from django.shortcuts import get_object_or_404, render
 from django.template.loader import render_to_string
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from evals_app.backtest import MOST_OUTPUTS, Backtest, backtest, backtest_in_steps
+from evals_app.backtest import Backtest, backtest, backtest_in_steps
 from evals_app.blocks import to_pick
 from evals_app.lab import LIMITS, BacktestReport, Trial, blocks_of, catalogue, report
 from workflows_app import access
@@ -40,10 +40,9 @@ def lab(request: HttpRequest) -> HttpResponse:
         "result": trial.result if trial.configs else None,
         "families": catalogue(),
         "words": ("passed", "failed", "error"),
-        "workflows": _workflows(trial.workflow),
+        **_workflows(trial.workflow),
         "blocks": _blocks(workflow, trial.block) if workflow else [],
         "limits": LIMITS,
-        "most_outputs": MOST_OUTPUTS,
         **told,
     }
     return render(request, "evals/lab.html", context)
@@ -146,9 +145,14 @@ def _workflow(slug: str) -> Workflow | None:
     return found
 
 
-def _workflows(chosen: str) -> list[str]:
-    found = Workflow.objects.order_by("-updated_at").values_list("slug", flat=True)[:WORKFLOWS_TO_PICK]
-    return sorted({*found, *([chosen] if chosen else [])})
+def _workflows(chosen: str) -> dict[str, Any]:
+    rows = Workflow.objects.order_by("-updated_at").values_list("slug", flat=True)
+    found = list(rows[: WORKFLOWS_TO_PICK + 1])
+    return {
+        "workflows": sorted({*found[:WORKFLOWS_TO_PICK], *([chosen] if chosen else [])}),
+        "workflows_to_pick": WORKFLOWS_TO_PICK,
+        "is_cut": len(found) > WORKFLOWS_TO_PICK,
+    }
 
 
 def _blocks(workflow: Workflow, chosen: str = "") -> list[tuple[str, int]]:

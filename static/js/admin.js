@@ -14,17 +14,3 @@ document.querySelectorAll("#action-toggle").forEach((box) => {
 // Filters stand beside a list; where they come before it, as admin.css has it, they stay folded.
 if (matchMedia("(min-width: 72.01rem)").matches)
   document.querySelectorAll("#changelist-filter [data-folds]").forEach((filters) => { filters.open = true; });
-
-// The account menu closes as on the other pages.
-document.addEventListener("click", (event) => {
-  for (const menu of document.querySelectorAll(".menu[open]")) if (!menu.contains(event.target)) menu.open = false;
-});
-document.addEventListener("keydown", (event) => {
-  const menu = event.key === "Escape" && document.querySelector(".menu[open]");
-  if (menu) { menu.open = false; menu.querySelector("summary").focus(); }
-});
-
-// At a phone's width the navigation scrolls; where one is should be in sight.
-const here = document.querySelector(".nav [aria-current]");
-const places = here?.closest("ul");
-if (here) places.scrollLeft += here.getBoundingClientRect().right - places.getBoundingClientRect().right + 32;

@@ -156,6 +156,7 @@ def test_values_are_read_by_name_and_share_the_page():
         ("![a <b>](https://x.example/p.png)", '<a href="https://x.example/p.png" rel="noopener noreferrer nofollow">a &lt;b&gt; (picture)</a>'),
         ("![](https://x.example/p.png)", ">https://x.example/p.png (picture)</a>"),
         ("![x](javascript:alert(1))", "![x](javascript:alert(1))"),
+        ("[![x](/p.png)](https://x.example/)", '<a href="https://x.example/" rel="noopener noreferrer nofollow">x (picture)</a>'),
     ],
 )  # fmt: skip
 def test_a_picture_is_a_link_and_loads_nothing(text, html):

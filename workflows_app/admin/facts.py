@@ -50,7 +50,6 @@ class FactAdmin(ModelAdmin):
     """Rows that happened: seen and searched, never added, changed or deleted here."""
 
     paginator = BoundedPaginator
-    show_full_result_count = False
     show_facets = admin.ShowFacets.NEVER
     sortable_by: ClassVar[tuple[str, ...]] = ()  # other orders than the written one have no index
     only_on_its_page: ClassVar[tuple[str, ...]] = ()  # what a list does not read

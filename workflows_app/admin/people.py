@@ -31,7 +31,6 @@ class PersonAdmin(AuditedAdmin, People):
     list_display = ("username", "email", "roles", "is_active", "is_staff", "is_superuser", "last_login")
     list_filter = ("is_active", "is_staff", "is_superuser")
     search_fields = ("username", "first_name", "last_name", "email")
-    show_full_result_count = False
     filter_horizontal = ("groups", "user_permissions")
     readonly_fields = ("last_login", "date_joined")
 

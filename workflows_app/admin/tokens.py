@@ -75,7 +75,6 @@ class ApiTokenAdmin(AuditedAdmin):
     list_select_related = ("user",)
     list_filter = ("role",)
     search_fields = ("name", "user__username", "prefix")
-    show_full_result_count = False
     raw_id_fields = ("user",)
     actions = ("revoke",)
     _facts = (

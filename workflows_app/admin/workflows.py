@@ -35,7 +35,6 @@ class WorkflowAdmin(WorkflowPages):
     list_display = ("slug", "short_name", "enabled", "version_number", "author", "last_change", "runs")
     list_filter = ("enabled", ("is_demo", DemoFilter))
     search_fields = ("slug", "name")
-    show_full_result_count = False
     actions = ("enable", "disable", "export")
     change_form_template = "admin/workflows_app/workflow/change_form.html"
 
