@@ -171,6 +171,8 @@ def pages(workflow: Workflow) -> dict[str, str]:
         "failed runs": "/runs/?status=failed",
         "runs that did not pass": "/runs/?verdict=failed",
         "runs that could not be checked": "/runs/?verdict=error",
+        "runs that passed": "/runs/?verdict=passed",
+        "runs that passed by cost": "/runs/?verdict=passed&sort=cost",
         "runs of evals": "/runs/?source=eval",
         "runs with an error text": "/runs/?error=nothing",
         "runs that are shown, as they are now": f"/runs/rows/?{two_runs}&newer={cursor}",

@@ -22,6 +22,7 @@ MOST_SUGGESTIONS = 200
 MOST_MATCHES = 50  # workflows that one text finds
 MOST_NEWER = 99  # runs that are counted
 FEW = 2000  # rows that are sorted in no time
+VERDICTS = ("passed", "failed", "error", "none")  # what did not finish is found by its status
 
 # The name in the address, and the column: each has an index that ends in the id.
 SORTS = {"score": "eval_score", "cost": "cost_usd", "duration": "duration_ms", "started": "created_at"}
@@ -38,7 +39,8 @@ class RunFilter(forms.Form):
     workflow = forms.CharField(required=False, max_length=200)
     status = forms.ChoiceField(required=False, choices=_choices("Any status", list(RunStatus.values)))
     verdict = forms.ChoiceField(
-        required=False, choices=[("", "Any verdict"), *((w, t[0]) for w, t in formats.VERDICTS.items())]
+        required=False,
+        choices=[("", "Any verdict"), *((word, formats.VERDICTS[word][0]) for word in VERDICTS)],
     )
     source = forms.ChoiceField(required=False, choices=_choices("Any source", list(Source.values)))
     version = forms.IntegerField(required=False, min_value=1, max_value=2**31 - 1)

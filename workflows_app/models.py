@@ -280,21 +280,21 @@ class RunQuerySet(models.QuerySet["Run"]):
         return self.filter(environment=Environment.PRODUCTION, depth=0).exclude(source=Source.EVAL)
 
     def with_verdict(self, word: str, *, by_index: bool = True) -> Self:
-        """Those that are over and whose `Run.verdict` is this; in another order than by time, not by its index."""
+        """Those that are over and whose `Run.verdict` is this; in another order than by time, not by its index.
+
+        Unfinished ones are found by their status: no index leads to those among them that had passed.
+        """
         if word == "none":
             # Not by the states that are over: that index would be taken and leave every run to be sorted.
             return self.filter(eval_passed=None).exclude(status__in=ACTIVE)
         # A list of one: for `NOT eval_passed` SQLite uses no index, and with it would sort all that it leads to.
-        is_passed = word in ("passed", "unfinished")
+        is_passed = word == "passed"
         found = self.filter(eval_passed__in=[is_passed]) if by_index else self.filter(eval_passed=is_passed)
-        match word:
-            case "passed":
-                return found.exclude(status__in=BROKEN_OFF)
-            case "unfinished":
-                return found.filter(status__in=BROKEN_OFF)
-            case "failed":
-                return found.filter(assertions_failed__gt=0)
-        return found.filter(assertions_failed=0)
+        if is_passed:
+            return found.exclude(status__in=BROKEN_OFF)
+        return (
+            found.filter(assertions_failed__gt=0) if word == "failed" else found.filter(assertions_failed=0)
+        )
 
     def with_error_text(self, text: str) -> Self:
         """Failed runs whose error says this."""

@@ -12,7 +12,6 @@ from django.test import AsyncClient
 from evals_app import run_list
 from evals_app.run_export import harmless
 from tests.callers import queries_of, user_in
-from workflows_app import formats
 from workflows_app.models import Run, Workflow, WorkflowVersion
 
 START = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -170,10 +169,14 @@ def test_the_filter_of_verdicts_finds_what_the_column_says(viewer):
     make_runs(version, 1, eval_passed=None, status="running")
     for status in ("failed", "cancelled"):
         make_runs(version, 1, status=status)
-    found = {word: sorted(numbers(viewer.get(f"/runs/?verdict={word}"))) for word in formats.VERDICTS}
-    assert found == {"passed": [5], "failed": [3, 4], "error": [1, 2], "none": [6], "unfinished": [8, 9]}
-    for run in Run.objects.exclude(status="running"):
+    found = {word: sorted(numbers(viewer.get(f"/runs/?verdict={word}"))) for word in run_list.VERDICTS}
+    assert found == {"passed": [5], "failed": [3, 4], "error": [1, 2], "none": [6]}
+    for run in Run.objects.filter(status="completed"):
         assert run.number in found[run.verdict]
+    for status, number in (("failed", 8), ("cancelled", 9)):
+        assert numbers(viewer.get(f"/runs/?status={status}")) == [number]
+        assert Run.objects.get(number=number).verdict == "unfinished"
+    assert "unfinished is not one of" in viewer.get("/runs/?verdict=unfinished").content.decode()
 
 
 def test_a_version_that_many_workflows_have_finds_the_same_runs(viewer, monkeypatch):
