@@ -87,10 +87,12 @@ def trend(
 def metrics_of(workflow: Workflow, block: str, runs: int = RECENT_RUNS) -> list[str]:
     """Every metric that lately had something to draw for a block, or for any block of the workflow if `block` is ''."""
     column, of = ("number", "AND node_id = %s") if block else ("run_number", "")
-    values = [workflow.pk, *([block] if block else [])]
-    newest = f"SELECT MAX({column}) FROM {TABLE} WHERE workflow_id = %s {of}"  # noqa: S608 - our own names
-    lately = f"WHERE workflow_id = %s {of} AND {column} > ({newest}) - %s"
-    found = execute(f"{NAMES[connection.vendor]} {lately}", [*values, *values, runs])
+    own = Observation.objects.filter(workflow=workflow, **({"node_id": block} if block else {}))
+    # Looked up first: PostgreSQL walks no index from a number that it does not know yet.
+    newest = own.aggregate(newest=Max(column))["newest"] or 0
+    lately = f"WHERE workflow_id = %s {of} AND {column} > %s"
+    values = [workflow.pk, *([block] if block else []), newest - runs]
+    found = execute(f"{NAMES[connection.vendor]} {lately}", values)
     return [*MEASURED, *sorted(name for (name,) in found.fetchall() if name not in MEASURED)]
 
 
