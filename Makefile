@@ -9,10 +9,10 @@ DEV_STAMP := $(VENV)/.installed-dev
 WORKERS ?= $(shell n=$$(nproc 2>/dev/null || echo 2); [ "$$n" -gt 4 ] && n=4; echo $$n)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test lint format bench soak audit
+.PHONY: help setup run test test-all lint format bench soak audit
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 $(BIN)/python:
 	@command -v $(PYTHON) >/dev/null || { echo "Runsight needs Python 3.11 to 3.13, and '$(PYTHON)' was not found. Install it, or name one: make PYTHON=/path/to/python3.12 $(MAKECMDGOALS)"; exit 1; }
@@ -35,25 +35,32 @@ setup: $(RUN_STAMP) ## make .venv and install what running needs
 run: $(RUN_STAMP) ## serve the app with demo data on http://127.0.0.1:8000 (HOST, PORT)
 	@exec $(BIN)/python manage.py up
 
-test: $(DEV_STAMP) ## run the tests in parallel, and those of storage on PostgreSQL too (ARGS)
-	@$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal $(ARGS)
-	@test -n "$(ARGS)" || RUNSIGHT_TEST_DATABASE=postgres $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m storage
+PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
-lint: $(DEV_STAMP) ## ruff and strict mypy
+test: $(DEV_STAMP) ## run the tests of an ordinary change on SQLite, some minutes (ARGS names others)
+	@$(PYTEST) $(or $(ARGS),-m "not slow")
+
+test-all: $(DEV_STAMP) ## run every test, then those of storage on PostgreSQL, as CI does
+	@$(PYTEST)
+	@RUNSIGHT_TEST_DATABASE=postgres $(PYTEST) -m storage
+
+lint: $(DEV_STAMP) ## ruff, djhtml and strict mypy
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
+	@$(BIN)/djhtml --tabwidth 2 --check templates
 	@$(BIN)/mypy
 
-format: $(DEV_STAMP) ## let ruff fix and format
+format: $(DEV_STAMP) ## let ruff fix and format, and djhtml indent the templates
 	@$(BIN)/ruff check --fix .
 	@$(BIN)/ruff format .
+	@$(BIN)/djhtml --tabwidth 2 templates
 
 bench: $(DEV_STAMP) ## run every benchmark
 	@for script in $$(grep -l __main__ benchmarks/*.py); do echo "== $$script"; $(BIN)/python $$script || exit 1; done
 
 soak: $(DEV_STAMP) ## play the faults for hundreds of kills (half an hour or so); figures in var/faults.jsonl
-	@mkdir -p var && RUNSIGHT_SOAK=1 RUNSIGHT_FAULT_FIGURES=$(CURDIR)/var/faults.jsonl $(BIN)/python -m pytest -n $(WORKERS) tests/faults tests/workflows/test_survival.py
-	@RUNSIGHT_SOAK=1 RUNSIGHT_TEST_DATABASE=postgres $(BIN)/python -m pytest -n $(WORKERS) tests/workflows/test_survival.py
+	@mkdir -p var && RUNSIGHT_SOAK=1 RUNSIGHT_FAULT_FIGURES=$(CURDIR)/var/faults.jsonl $(BIN)/python -m pytest -n $(WORKERS) tests/faults tests/workflows/execution/test_survival.py
+	@RUNSIGHT_SOAK=1 RUNSIGHT_TEST_DATABASE=postgres $(BIN)/python -m pytest -n $(WORKERS) tests/workflows/execution/test_survival.py
 
 audit: $(DEV_STAMP) ## look for known faults in our code and in what it depends on (needs the network)
 	@$(BIN)/bandit --quiet --recursive --configfile pyproject.toml runsight_site workflows_app evals_app

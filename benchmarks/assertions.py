@@ -21,12 +21,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from evals_app.assertions import (  # noqa: E402
-    AssertionContext,
-    AssertionPlan,
-    compile_assertions,
-    validate_assertions,
-)
+from evals_app.assertions import AssertionContext, AssertionPlan, compile_assertions, validate_assertions  # noqa: E402
 
 Work = Callable[[], object]
 COST = 0.01

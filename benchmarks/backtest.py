@@ -1,4 +1,4 @@
-"""What it costs to judge 10,000 stored outputs of 2 KB anew, by each assertion type.
+"""What it costs to check 10,000 stored outputs of 2 KB again, by each assertion type.
 
 python benchmarks/backtest.py            # builds its data in a folder of its own; DATABASE_URL is honoured
 python benchmarks/backtest.py --check    # exit 1 if one takes longer than it may
@@ -28,7 +28,7 @@ from django.core.management import call_command  # noqa: E402
 from django.utils import timezone  # noqa: E402
 
 from evals_app.assertions import assertion_types  # noqa: E402
-from evals_app.backtest import MOST_OUTPUTS, backtest  # noqa: E402
+from evals_app.monitoring.backtest import MOST_OUTPUTS, backtest  # noqa: E402
 from workflows_app import services  # noqa: E402
 from workflows_app.models import Run, RunNode, Workflow  # noqa: E402
 

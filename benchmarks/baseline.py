@@ -20,8 +20,8 @@ django.setup()
 from django.core.management import call_command  # noqa: E402
 from fill import NODES_A_RUN, fill, stored_workflow  # noqa: E402
 
-from evals_app.baselines import baseline_of  # noqa: E402
-from evals_app.services import evaluate_node  # noqa: E402
+from evals_app.monitoring.baselines import baseline_of  # noqa: E402
+from evals_app.services.evaluation import evaluate_node  # noqa: E402
 from workflows_app import executors, services  # noqa: E402
 from workflows_app.models import RunNode, Workflow  # noqa: E402
 

@@ -42,9 +42,9 @@ ASSERTIONS = """\
 
 def main() -> None:
     call_command("migrate", verbosity=0)
-    executors._service = service = executors.ExecutionService(concurrency=8)
+    executors.current = service = executors.ExecutionService(concurrency=8)
     quick = Timed(latency_scale=0.0)
-    service.bench.provider = lambda *_: quick  # type: ignore[method-assign]
+    service.resources.provider = lambda *_: quick  # type: ignore[method-assign]
     service.start()
     rows: list[tuple[str, str, str]] = []
     for name, with_assertions, bound in (("bare", False, 3.0), ("five assertions each", True, 5.0)):

@@ -16,7 +16,7 @@ TRIES = 5
 
 
 def document(cases: int = CASES) -> str:
-    """A workflow with one block and many frozen answers to judge."""
+    """A workflow with one block and many frozen answers to check."""
     lines = [
         'version: "1.0"',
         "souls: {writer: {role: Writer, provider: demo, model_name: demo-small}}",

@@ -22,7 +22,10 @@ from statistics import median, quantiles
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from evals_app.evidence import BlockEvidence, Observed, Settings, block
+from evals_app.evidence import block
+from evals_app.evidence.block import BlockEvidence
+from evals_app.evidence.model import Observed
+from workflows_app.engine.definition import EvidenceSettings
 
 BASELINE = 100
 STABLE = 1000
@@ -87,7 +90,7 @@ def runs(scenario: Scenario, rng: random.Random) -> Iterator[Observed]:
 class Ours:
     """The evidence: alarms are the regressions that open, and tokens that turn worse beside a known cost."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: EvidenceSettings) -> None:
         self.evidence = BlockEvidence(settings)
 
     def alarms(self, run: Observed) -> set[str]:
@@ -171,7 +174,7 @@ RULES = {"previous run": PreviousRun, "fixed thresholds": FixedThresholds, "z-sc
 
 
 def false_alarms(
-    scenario: Scenario, settings: Settings, streams: int, seeds: str, rule: str = "ours"
+    scenario: Scenario, settings: EvidenceSettings, streams: int, seeds: str, rule: str = "ours"
 ) -> dict[str, float]:
     """Alarms per 1,000 stable runs, by kind, after the baseline."""
     counts: dict[str, int] = {}
@@ -188,7 +191,9 @@ def false_alarms(
     return {kind: count / streams * 1000 / STABLE for kind, count in sorted(counts.items())}
 
 
-def delays(scenario: Scenario, settings: Settings, streams: int, seeds: str, rule: str = "ours") -> list[int]:
+def delays(
+    scenario: Scenario, settings: EvidenceSettings, streams: int, seeds: str, rule: str = "ours"
+) -> list[int]:
     """Runs from the change until the first alarm that names it; PATIENCE + 1 where it was missed."""
     found = []
     for index in range(streams):
@@ -215,11 +220,12 @@ def print_false_alarms(streams: int, seeds: str) -> bool:
     rows.append(Scenario("95 %, one run in fifty takes 10 times as long", (), 1, slow_share=0.02))
     fine = True
     for row in rows:
-        ours = false_alarms(row, Settings(), streams, seeds)
+        ours = false_alarms(row, EvidenceSettings(), streams, seeds)
         total = sum(ours.values())
         fine &= total <= row.wanted
         others = [
-            sum(false_alarms(row, Settings(), max(4, streams // 20), seeds, rule).values()) for rule in RULES
+            sum(false_alarms(row, EvidenceSettings(), max(4, streams // 20), seeds, rule).values())
+            for rule in RULES
         ]
         cells = [
             f"**{total:.2f}**",
@@ -241,9 +247,11 @@ def print_delays(streams: int, seeds: str) -> bool:
     print("|---|" + "---:|" * (4 + len(RULES)))
     fine = True
     for row in drops():
-        ours = delays(row, Settings(), streams, seeds)
+        ours = delays(row, EvidenceSettings(), streams, seeds)
         fine &= median(ours) <= row.wanted
-        others = [median(delays(row, Settings(), max(20, streams // 5), seeds, rule)) for rule in RULES]
+        others = [
+            median(delays(row, EvidenceSettings(), max(20, streams // 5), seeds, rule)) for rule in RULES
+        ]
         ninth = quantiles(ours, n=10)[-1]
         missed = sum(delay > PATIENCE for delay in ours) / len(ours)
         cells = [
@@ -268,7 +276,7 @@ def print_sensitivity(streams: int, seeds: str) -> None:
     stable, cost = Scenario("stable", (), 1, 0.9), drops()[-2]
     falls = [row for row in drops() if row.pass_rate == 0.9]
     for name in ("low", "normal", "high"):
-        settings = Settings(sensitivity=name)
+        settings = EvidenceSettings(sensitivity=name)
         total = sum(false_alarms(stable, settings, streams, seeds).values())
         seen = [median(delays(row, settings, streams, seeds)) for row in (*falls, cost)]
         print(f"| {name} | {total:.2f} | " + " | ".join(f"{each:.0f}" for each in seen) + " |", flush=True)
@@ -303,11 +311,11 @@ def tune(streams: int) -> None:
         block.BARS["normal"] = bar
         print(f"\nbar {bar}")
         for rate in PASS_RATES:
-            total = false_alarms(Scenario(f"stable {rate}", (), 1, rate), Settings(), streams, "tune")
+            total = false_alarms(Scenario(f"stable {rate}", (), 1, rate), EvidenceSettings(), streams, "tune")
             print(f"  {rate:.0%} stable: {sum(total.values()):.2f} {total}", flush=True)
         for row in drops():
             print(
-                f"  {row.name}: {median(delays(row, Settings(), streams, 'tune')):.0f} of {row.wanted}",
+                f"  {row.name}: {median(delays(row, EvidenceSettings(), streams, 'tune')):.0f} of {row.wanted}",
                 flush=True,
             )
 

@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from django.db import connection, models, transaction
 
 from evals_app.models import BlockStatistics, Observation
-from workflows_app import services, totals
+from workflows_app import services
 from workflows_app.models import Run, RunEvent, RunNode, RunTotals, Workflow
+from workflows_app.storage import totals
 
 NODES_A_RUN = 10
 BLOCKS = [f"b{n}" for n in range(NODES_A_RUN)]

@@ -58,7 +58,7 @@ def serve(nodes: int) -> None:
 
 def _ingest(runs: int, prefix: str) -> None:
     from benchmarks.load import report
-    from evals_app.ingest import ingest
+    from evals_app.services.ingest import ingest
 
     for number in range(runs):
         ingest(report(f"{prefix}-{number}"))

@@ -6,8 +6,8 @@ from django.contrib.auth.models import User
 from django.db import models
 from fill import BLOCKS, Copies, analyze, fill
 
-from evals_app import suites
 from evals_app.models import EvalCaseResult, EvalSuiteRun, Regression
+from evals_app.suites import running as suites
 from workflows_app import executors, services
 from workflows_app.models import AuditEntry, Soul, Workflow
 

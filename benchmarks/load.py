@@ -90,7 +90,7 @@ class Stack:
             "RUNSIGHT_QUEUE": self.name,
             "RUNSIGHT_DEMO": "0",
         }
-        self.ports = [found._free_port() for _ in range(processes)]
+        self.ports = [found.free_port() for _ in range(processes)]
         self.programs: list[Program] = []
 
     def start(self) -> list[str]:
@@ -294,12 +294,12 @@ def load(options: argparse.Namespace) -> int:
         for thread in threads:
             thread.join(90)
         figures.processor_s = {name: spent - before[name] for name, spent in stack.processor_s().items()}
-        return tell(figures, stack, options)
+        return print_table(figures, stack, options)
     finally:
         stack.stop()
 
 
-def tell(figures: Figures, stack: Stack, options: argparse.Namespace) -> int:
+def print_table(figures: Figures, stack: Stack, options: argparse.Namespace) -> int:
     """The table, and whether the promises were kept."""
     import psycopg
 

@@ -39,7 +39,7 @@ from history import History  # noqa: E402
 from sides import Side  # noqa: E402
 
 from evals_app.models import EvalSuiteRun  # noqa: E402
-from evals_app.run_list import Order  # noqa: E402
+from evals_app.pages.runs.listing import Order  # noqa: E402
 from tests.site.access_table import PAGES  # noqa: E402
 from workflows_app.admin.facts import FactAdmin  # noqa: E402
 from workflows_app.models import Run, Soul, Workflow  # noqa: E402
@@ -85,8 +85,8 @@ def compare(many: int) -> None:
         medians = [statistics.median(few_ms), statistics.median(many_ms)]
         ratio = medians[1] / medians[0]
         is_over = medians[1] > MOST_MS or ratio > MOST_TIMES
-        told = "".join(f"{median:>14.1f}" for median in medians)
-        print(f"{name:52}{told}{ratio:>8.2f}{'  too slow' if is_over else ''}")
+        text = "".join(f"{median:>14.1f}" for median in medians)
+        print(f"{name:52}{text}{ratio:>8.2f}{'  too slow' if is_over else ''}")
 
 
 def serve(runs: int) -> None:
@@ -191,7 +191,6 @@ def pages(workflow: Workflow) -> dict[str, str]:
         "block of a run made into a case": f"{of_node}case/",
         "style guide": "/styleguide/",
         "documentation of the API": "/api/docs/",
-        "documentation of the API, to try": "/api/docs/try/",
     }  # fmt: skip
 
 
@@ -209,7 +208,7 @@ def admin_pages(workflow: Workflow) -> dict[str, str]:
         at = reverse(f"{prefix}_changelist")
         found[f"admin, {names}"] = at
         if isinstance(page, FactAdmin):
-            found |= {f"admin, {names}, {told}": f"{at}?{told}" for told in questions(model, page)}
+            found |= {f"admin, {names}, {text}": f"{at}?{text}" for text in questions(model, page)}
         elif model._meta.app_label != "axes":  # whose rows are facts as well
             found[f"admin, new one of {names}"] = reverse(f"{prefix}_add")
         if row := model._default_manager.order_by("-pk").first():

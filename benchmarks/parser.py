@@ -15,8 +15,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 import yaml
 
 from evals_app.assertions import validate_assertions
-from workflows_app.engine.paths import scan_template
 from workflows_app.engine.validate import compile_document
+from workflows_app.engine.values.paths import scan_template
 
 MAX_RATIO = 2.5
 MAX_RICH_MS = 200.0

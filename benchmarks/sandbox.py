@@ -11,7 +11,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from workflows_app.engine.sandbox import Sandbox, isolation_report
+from workflows_app.engine.sandbox.client import Sandbox
+from workflows_app.engine.sandbox.report import isolation_report
 
 CODE = "def main(data):\n    return data['n'] + 1\n"
 FRESH = f"import json, sys\n{CODE}print(json.dumps(main(json.load(sys.stdin))))"

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
-from django import forms
 from django.contrib import admin, messages
 from django.db.models import Q, QuerySet
 from django.http import HttpRequest, HttpResponse
@@ -13,15 +12,15 @@ from django.shortcuts import redirect
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from evals_app import actions, services
-from evals_app.effects import evidence_word
 from evals_app.models import BlockStatistics, Observation, PinnedBaseline, Regression, RegressionKind
-from evals_app.regressions import KIND_WORDS
-from workflows_app import formats
+from evals_app.monitoring.regressions import KIND_WORDS, evidence_word
+from evals_app.services import actions
+from evals_app.services.observation import rebuild_statistics
 from workflows_app.admin.facts import (
     MOST_SEARCHED,
     FactAdmin,
     ModelAdmin,
+    ModelForm,
     column,
     may,
     pretty,
@@ -29,13 +28,9 @@ from workflows_app.admin.facts import (
     who,
 )
 from workflows_app.admin.filters import VerdictFilter, choices_in_words
+from workflows_app.display import formats
 from workflows_app.models import Workflow
 from workflows_app.services import Refused, audit
-
-if TYPE_CHECKING:
-    ModelForm = forms.ModelForm[PinnedBaseline]
-else:
-    ModelForm = forms.ModelForm
 
 HANDLE = "evals_app.handle_regression"
 PIN = "workflows_app.pin_baseline"
@@ -48,12 +43,8 @@ class BlockFacts(FactAdmin):
     search_fields = ("node_id",)
     search_help_text = "A workflow's slug or a block's id; each word narrows."
 
-    def get_search_results(
-        self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
-    ) -> tuple[QuerySet[Any], bool]:
-        for word in search_term.split():
-            queryset = queryset.filter(Q(node_id=word) | Q(workflow__slug__icontains=word))
-        return queryset, False
+    def named(self, word: str) -> Q:
+        return Q(node_id=word) | Q(workflow__slug__icontains=word)
 
 
 @admin.register(Regression)
@@ -61,7 +52,7 @@ class RegressionAdmin(BlockFacts):
     """Lasting changes for the worse, and what people did about them."""
 
     list_display = ("what", "state", "strength", "since", "found")
-    list_filter = ("state", ("kind", choices_in_words("kind", dict(RegressionKind.choices), KIND_WORDS)))
+    list_filter = ("state", ("kind", choices_in_words(RegressionKind, KIND_WORDS)))
     list_select_related = ("workflow", "acknowledged_by", "resolved_by")
     actions = ("acknowledge", "resolve")
     ordering = ("-found_at", "-id")
@@ -70,11 +61,13 @@ class RegressionAdmin(BlockFacts):
         "found_run_number", "found", "shown_suspected", "shown_before", "shown_after", "acknowledged_by",
         "acknowledged_at", "resolved_by", "resolved_at",
     )  # fmt: skip
-    readonly_fields = fields
 
     block = column("node_id", "block")
-    became_worse = column("kind", "kind", KIND_WORDS)
+    became_worse = column("kind", "kind", lambda kind: KIND_WORDS.get(kind, kind))
     found = column("found_at", "found")
+    since = column(
+        "since_run_number", "since run", lambda number: f"#{number}" if number else formats.MISSING
+    )
     shown_suspected = pretty("suspected")
     shown_before = pretty("before")
     shown_after = pretty("after")
@@ -85,10 +78,6 @@ class RegressionAdmin(BlockFacts):
         kind = KIND_WORDS[row.kind].lower()
         assertion = row.assertion.partition("#")[0]
         return f"{row.workflow.slug}/{row.node_id}: {kind}{f' of {assertion}' if assertion else ''}"
-
-    @admin.display(description="since run")
-    def since(self, row: Regression) -> str:
-        return f"#{row.since_run_number}" if row.since_run_number else formats.MISSING
 
     @admin.display(description="evidence", ordering="evidence")
     def strength(self, row: Regression) -> SafeString:
@@ -129,16 +118,9 @@ class BlockStatisticsAdmin(BlockFacts):
     ordering = ("workflow__slug", "node_id")
     actions = ("rebuild",)
     fields = (
-        "workflow",
-        "block",
-        "observed",
-        "updated",
-        "shown_baseline",
-        "shown_pinned",
-        "shown_verdicts",
+        "workflow", "block", "observed", "updated", "shown_baseline", "shown_pinned", "shown_verdicts",
         "shown_slices",
-    )
-    readonly_fields = fields
+    )  # fmt: skip
 
     block = column("node_id", "block")
     observed = column("count", "observations")
@@ -150,7 +132,7 @@ class BlockStatisticsAdmin(BlockFacts):
 
     @admin.display(description="mean score")
     def mean_score(self, row: BlockStatistics) -> str:
-        return formats.score(((row.pinned or row.baseline).get("score") or {}).get("mean"))
+        return formats.score(row.compared_with.get("score", {}).get("mean"))
 
     @admin.display(description="pinned", boolean=True)
     def is_pinned(self, row: BlockStatistics) -> bool:
@@ -164,7 +146,7 @@ class BlockStatisticsAdmin(BlockFacts):
     )
     def rebuild(self, request: HttpRequest, queryset: QuerySet[BlockStatistics]) -> None:
         for workflow in Workflow.objects.filter(pk__in=queryset.order_by().values("workflow")):
-            read = services.rebuild_statistics(workflow)
+            read = rebuild_statistics(workflow)
             audit(who(request), "statistics.rebuild", workflow.slug, observations=read)
             self.message_user(request, f"Rebuilt {workflow.slug} from {read:,} observations.")
 
@@ -194,7 +176,7 @@ class PinForm(ModelForm):
         return data
 
     def _get_validation_exclusions(self) -> set[str]:
-        # `clean` says in words what the table's constraint would say by its name.
+        # `clean` checks the same as the table's constraint, with a message that people understand.
         return {*super()._get_validation_exclusions(), "run", "version"}  # type: ignore[misc]  # Django's own hook
 
 
@@ -240,18 +222,9 @@ class PinnedBaselineAdmin(ModelAdmin):
 
 @admin.register(Observation)
 class ObservationAdmin(BlockFacts):
-    """What completed production runs said about blocks, newest first."""
+    """One row for each block of a completed production run, newest first."""
 
-    list_display = (
-        "block",
-        "run_number",
-        "shown_score",
-        "verdict",
-        "cost",
-        "took",
-        "in_version",
-        "time",
-    )
+    list_display = ("block", "run_number", "shown_score", "verdict", "cost", "took", "in_version", "time")
     list_filter = (("passed", VerdictFilter),)
     without_index = ("passed",)
     search_help_text = (
@@ -263,10 +236,13 @@ class ObservationAdmin(BlockFacts):
         "workflow", "node_id", "number", "run", "run_number", "time", "shown_score", "verdict", "cost", "took", "tokens",
         "workflow_version", "soul_version", "shown_assertions", "shown_scores",
     )  # fmt: skip
-    readonly_fields = fields
 
     time = column("at", "time")
-    verdict = verdict("passed")
+    shown_score = column("score", "score", formats.score)
+    cost = column("cost_usd", "cost", formats.cost)
+    took = column("latency_ms", "latency", formats.duration)
+    in_version = column("workflow_version", "version", "v{}".format)
+    verdict = column("passed", "verdict", verdict)
     shown_assertions = pretty("assertions")
     shown_scores = pretty("named_scores")
 
@@ -279,19 +255,3 @@ class ObservationAdmin(BlockFacts):
     @admin.display(description="block")
     def block(self, row: Observation) -> str:
         return f"{row.workflow.slug}/{row.node_id}"
-
-    @admin.display(description="score")
-    def shown_score(self, row: Observation) -> str:
-        return formats.score(row.score)
-
-    @admin.display(description="version")
-    def in_version(self, row: Observation) -> str:
-        return f"v{row.workflow_version}"
-
-    @admin.display(description="cost")
-    def cost(self, row: Observation) -> str:
-        return formats.cost(row.cost_usd)
-
-    @admin.display(description="latency")
-    def took(self, row: Observation) -> str:
-        return formats.duration(row.latency_ms)

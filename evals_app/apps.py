@@ -13,8 +13,8 @@ class EvalsConfig(AppConfig):
     def ready(self) -> None:
         from evals_app.assertions import validate_assertions
         from evals_app.observers import EvalObserver
-        from workflows_app import access
-        from workflows_app.documents import use_assertion_checker
+        from workflows_app.documents.compile import use_assertion_checker
+        from workflows_app.security import access
 
         use_assertion_checker(validate_assertions)
         EvalObserver().connect()

@@ -11,7 +11,7 @@ from django.db import models
 from django.db.models import Case, F, OuterRef, Q, Subquery, Value, When
 from django.utils import timezone
 
-from workflows_app.models import Run, Workflow, WorkflowVersion
+from workflows_app.models import Run, Workflow, WorkflowVersion, person_field
 
 
 class ObservationQuerySet(models.QuerySet["Observation"]):
@@ -27,7 +27,7 @@ class ObservationQuerySet(models.QuerySet["Observation"]):
 
 
 class Observation(models.Model):
-    """What one completed production run says about one block; kept when its run is pruned."""
+    """The result of one completed production run for one block; kept when its run is pruned."""
 
     # db_index=False: longer indexes begin with these two.
     workflow = models.ForeignKey(
@@ -60,7 +60,7 @@ class Observation(models.Model):
         )
         indexes = (
             models.Index(fields=("workflow", "node_id", "at"), name="observation_by_time"),
-            # What every block said in the newest runs, read without the blocks' names.
+            # The newest runs of every block, read without the blocks' names.
             models.Index(fields=("workflow", "run_number"), name="observation_by_run"),
         )
 
@@ -95,6 +95,12 @@ class BlockStatistics(models.Model):
 
     def __str__(self) -> str:
         return f"{self.workflow.slug}/{self.node_id}"
+
+    @property
+    def compared_with(self) -> dict[str, Any]:
+        """The baseline in force, by metric: the pinned one where there is one, else that of the last runs."""
+        found: dict[str, Any] = self.pinned or self.baseline
+        return found
 
 
 class PinnedBaseline(models.Model):
@@ -175,13 +181,9 @@ class Regression(models.Model):
     after = models.JSONField(default=dict)
     evidence = models.FloatField(default=0.0)
     found_at = models.DateTimeField(default=timezone.now)
-    acknowledged_by = models.ForeignKey(
-        settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.SET_NULL, related_name="+"
-    )
+    acknowledged_by = person_field()
     acknowledged_at = models.DateTimeField(null=True, blank=True)
-    resolved_by = models.ForeignKey(
-        settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.SET_NULL, related_name="+"
-    )
+    resolved_by = person_field()
     resolved_at = models.DateTimeField(null=True, blank=True)
 
     objects = RegressionQuerySet.as_manager()
@@ -255,9 +257,7 @@ class EvalSuiteRun(models.Model):
     cases_done = models.PositiveIntegerField(default=0)
     cases_passed = models.PositiveIntegerField(default=0)
     origin = models.CharField(max_length=20, default="web", help_text="web, api or cli.")
-    started_by = models.ForeignKey(
-        settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.SET_NULL, related_name="+"
-    )
+    started_by = person_field()
     started_at = models.DateTimeField(default=timezone.now)
     begun_at = models.DateTimeField(null=True, help_text="When a process took it; no other may then.")
     alive_at = models.DateTimeField(default=timezone.now, help_text="When it was last heard of.")
@@ -289,7 +289,7 @@ class EvalSuiteRun(models.Model):
 
 
 class EvalCaseResult(models.Model):
-    """What one evaluation said of one case."""
+    """The result of one case in one evaluation."""
 
     suite_run = models.ForeignKey(EvalSuiteRun, on_delete=models.CASCADE, related_name="results")
     case_id = models.CharField(max_length=100)

@@ -1,13 +1,13 @@
-"""The Celery door of suites: fetch by id, call the service."""
+"""The Celery task of suites."""
 
 from __future__ import annotations
 
 from celery import shared_task
 
+from evals_app.suites.running import EXECUTE_SUITE_RUN, execute_suite_by_id
 
-@shared_task(name="runsight.execute_suite_run", acks_late=True, ignore_result=True)
+
+@shared_task(name=EXECUTE_SUITE_RUN, acks_late=True, ignore_result=True)
 def execute_suite_run(suite_run_id: str) -> None:
     """Evaluate a suite that nobody has taken yet."""
-    from evals_app import suites
-
-    suites.execute_suite_by_id(suite_run_id)
+    execute_suite_by_id(suite_run_id)

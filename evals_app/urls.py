@@ -4,18 +4,16 @@ from typing import Any
 
 from django.urls import path
 
-from evals_app.views import (
-    compare,
-    dashboard,
-    evals,
-    lab,
-    run,
-    runs,
-    souls,
-    workflow_actions,
-    workflow_editor,
-    workflows,
-)
+from evals_app.pages.compare import views as compare
+from evals_app.pages.dashboard import views as dashboard
+from evals_app.pages.editor import views as workflow_editor
+from evals_app.pages.evals import views as evals
+from evals_app.pages.lab import views as lab
+from evals_app.pages.run import views as run
+from evals_app.pages.runs import views as runs
+from evals_app.pages.souls import views as souls
+from evals_app.pages.workflow import actions as workflow_actions
+from evals_app.pages.workflow import views as workflows
 
 urlpatterns: list[Any] = [
     path("runs/", runs.run_list, name="run-list"),
@@ -45,7 +43,6 @@ urlpatterns: list[Any] = [
     path("workflows/", workflows.workflow_list, name="workflow-list"),
     path("workflows/<slug:slug>/", workflows.workflow_page, name="workflow"),
     path("workflows/<slug:slug>/trend/", workflows.workflow_trend, name="workflow-trend"),
-    path("workflows/<slug:slug>/block/", workflows.workflow_block, name="workflow-block"),
     path("workflows/<slug:slug>/runs/<int:number>/", workflows.numbered_run, name="workflow-run-number"),
     path("workflows/<slug:slug>/now/", workflows.workflow_now, name="workflow-now"),
     path("workflows/<slug:slug>/run/", workflow_actions.run, name="workflow-run"),

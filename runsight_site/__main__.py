@@ -17,8 +17,8 @@ def main() -> None:
 
     try:
         execute_from_command_line(sys.argv)
-    except BadSetting as fault:
-        sys.exit(f"runsight: wrong setting.\n{fault}")
+    except BadSetting as error:
+        sys.exit(f"runsight: wrong setting.\n{error}")
 
 
 if __name__ == "__main__":

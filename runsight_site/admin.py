@@ -6,19 +6,18 @@ import types
 from collections.abc import Callable
 from functools import wraps
 from typing import TYPE_CHECKING, Any, TypeVar, cast
-from urllib.parse import urlencode
 
-from django import forms
 from django.contrib import admin
 from django.contrib.admin.exceptions import DisallowedModelAdminToField
 from django.contrib.admin.options import TO_FIELD_VAR
 from django.contrib.admin.templatetags import admin_list
 from django.contrib.admin.views.main import SEARCH_VAR, ChangeList
 from django.contrib.auth.decorators import login_not_required
+from django.contrib.auth.views import redirect_to_login
 from django.core.exceptions import PermissionDenied
-from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
-from django.shortcuts import resolve_url
+from django.shortcuts import redirect, resolve_url
 from django.template.response import TemplateResponse
 from django.utils.decorators import method_decorator
 from django.utils.html import format_html
@@ -49,7 +48,7 @@ def yes_or_no(value: bool | None) -> SafeString:
 admin_list._boolean_icon = yes_or_no  # type: ignore[attr-defined]
 
 
-class LightChangeList(ChangeList):
+class CountedChangeList(ChangeList):
     """A list that says which of its rows it shows."""
 
     def get_results(self, request: HttpRequest) -> None:
@@ -73,23 +72,15 @@ class LightChangeList(ChangeList):
         return self.get_query_string(remove=[SEARCH_VAR])
 
 
-class LightAdmin(ModelAdmin):
-    """What every model's admin is here, Django's and others' too: light pages, and no list of all rows at once."""
+class PagedAdmin(ModelAdmin):
+    """What every model's admin is here, Django's and others' too: no list of all rows at once."""
 
     list_per_page = 50
     list_max_show_all = 0
     show_full_result_count = False
 
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
-        return LightChangeList
-
-    @property
-    def media(self) -> forms.Media:
-        """Without jQuery and the rest that Django brings to every page; a widget still brings what it needs."""
-        if self.prepopulated_fields or any(inline.prepopulated_fields for inline in self.inlines):
-            return super().media
-        related: Any = forms.Script("js/admin_related.js", defer=True)
-        return forms.Media(js=["admin/js/core.js", "admin/js/actions.js", related])
+        return CountedChangeList
 
 
 class RunsightAdminSite(admin.AdminSite):
@@ -103,14 +94,13 @@ class RunsightAdminSite(admin.AdminSite):
     enable_nav_sidebar = True
 
     def register(self, model_or_iterable: Any, admin_class: Any = None, **options: Any) -> None:
-        """Put `LightAdmin` under every class that is registered, whoever wrote it."""
+        """Put `PagedAdmin` under every class that is registered, whoever wrote it."""
         written = admin_class or ModelAdmin
-        bases = (LightAdmin,) if issubclass(LightAdmin, written) else (written, LightAdmin)
-        light = types.new_class(written.__name__, bases)
-        super().register(model_or_iterable, light, **options)
+        bases = (PagedAdmin,) if issubclass(PagedAdmin, written) else (written, PagedAdmin)
+        super().register(model_or_iterable, types.new_class(written.__name__, bases), **options)
 
     def has_permission(self, request: HttpRequest) -> bool:
-        from workflows_app import access
+        from workflows_app.security import access
 
         return access.may_enter_admin(request.user)
 
@@ -134,9 +124,7 @@ class RunsightAdminSite(admin.AdminSite):
         wanted = request.GET.get("next", "")
         if not url_has_allowed_host_and_scheme(wanted, {request.get_host()}, request.is_secure()):
             wanted = resolve_url("admin:index")
-        if request.user.is_authenticated:
-            return HttpResponseRedirect(wanted)
-        return HttpResponseRedirect(f"{resolve_url('login')}?{urlencode({'next': wanted})}")
+        return redirect(wanted) if request.user.is_authenticated else redirect_to_login(wanted)
 
     def get_app_list(self, request: HttpRequest, app_label: str | None = None) -> list[Any]:
         """What people came for first; the log-in guard last."""
@@ -146,8 +134,8 @@ class RunsightAdminSite(admin.AdminSite):
         )
 
     def index(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> TemplateResponse:
-        from runsight_site import admin_dashboard
-        from workflows_app import access
+        from runsight_site.pages import admin_dashboard
+        from workflows_app.security import access
 
-        told = admin_dashboard.figures(request.user) if access.may(request.user, access.SEE) else None
-        return super().index(request, {**(extra_context or {}), "dashboard": told})
+        figures = admin_dashboard.figures(request.user) if access.may(request.user, access.SEE) else None
+        return super().index(request, {**(extra_context or {}), "dashboard": figures})

@@ -39,12 +39,7 @@ def back_up(target: Path, *, overwrite: bool = False) -> None:
         raise BackupError(f"{target} exists; choose another name, or say --force.")
     if not target.parent.is_dir():
         raise BackupError(f"The folder {target.parent} does not exist; make it first.")
-    part = target.with_name(f"{target.name}.{os.getpid()}.part")
-    try:
-        _copy(source, part)
-        part.replace(target)
-    finally:
-        part.unlink(missing_ok=True)
+    _copy(source, target)
 
 
 def put_back(source: Path) -> Path | None:
@@ -53,29 +48,33 @@ def put_back(source: Path) -> Path | None:
     _check_backup(source)
     connections.close_all()
     aside = _set_aside(target) if target.exists() else None
-    part = target.with_name(f"{target.name}.{os.getpid()}.part")
     try:
-        _copy(source, part)
-        part.replace(target)
+        _copy(source, target)
     except BaseException:
         if aside is not None:
             aside.replace(target)
         raise
-    finally:
-        part.unlink(missing_ok=True)
     return aside
 
 
 def _copy(source: Path, target: Path) -> None:
-    target.touch(mode=0o600)
-    with (
-        closing(sqlite3.connect(f"{source.absolute().as_uri()}?mode=ro", uri=True, timeout=20)) as original,
-        closing(sqlite3.connect(target)) as copy,
-    ):
-        original.backup(copy)  # all pages in one step: one moment, and in WAL mode no writer waits for it
-        _check_pages(copy, target)
-    with target.open("rb") as file:
-        os.fsync(file.fileno())
+    """Write the copy beside its target, and put it there when it is whole."""
+    part = target.with_name(f"{target.name}.{os.getpid()}.part")
+    part.touch(mode=0o600)
+    try:
+        with (
+            closing(
+                sqlite3.connect(f"{source.absolute().as_uri()}?mode=ro", uri=True, timeout=20)
+            ) as original,
+            closing(sqlite3.connect(part)) as copy,
+        ):
+            original.backup(copy)  # all pages in one step: one moment, and in WAL mode no writer waits for it
+            _check_pages(copy, target)
+        with part.open("rb") as file:
+            os.fsync(file.fileno())
+        part.replace(target)
+    finally:
+        part.unlink(missing_ok=True)
 
 
 def _check_pages(database: sqlite3.Connection, path: Path) -> None:

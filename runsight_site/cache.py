@@ -10,7 +10,7 @@ import structlog
 from django.core.cache.backends.redis import RedisCache
 from redis.exceptions import RedisError
 
-from workflows_app.seldom import Seldom
+from workflows_app.log_throttle import LogThrottle
 
 AWAY_SECONDS = 5.0
 log = structlog.get_logger("runsight.cache")
@@ -19,8 +19,8 @@ log = structlog.get_logger("runsight.cache")
 class ForgivingRedisCache(RedisCache):
     """Keeps figures and counts calls; a page or an API call must not fail because that is away."""
 
-    _seldom = Seldom()
-    _asked_again_at = 0.0  # every thread has a cache of its own; what they know of Redis they share
+    _throttle = LogThrottle()
+    asked_again_at = 0.0  # every thread has a cache of its own; what they know of Redis they share
 
     def get(self, key: Any, default: Any = None, version: int | None = None) -> Any:
         return self._try(lambda: super(ForgivingRedisCache, self).get(key, default, version), default)
@@ -29,12 +29,11 @@ class ForgivingRedisCache(RedisCache):
         self._try(lambda: super(ForgivingRedisCache, self).set(key, value, *args, **kwargs), None)
 
     def _try(self, ask: Callable[[], Any], otherwise: Any) -> Any:
-        if time.monotonic() < ForgivingRedisCache._asked_again_at:
+        if time.monotonic() < ForgivingRedisCache.asked_again_at:
             return otherwise
         try:
             return ask()
         except (RedisError, OSError) as error:
-            ForgivingRedisCache._asked_again_at = time.monotonic() + AWAY_SECONDS
-            if (left_out := self._seldom.turn()) is not None:
-                log.warning("the cache does not answer", error=str(error), not_logged=left_out)
+            ForgivingRedisCache.asked_again_at = time.monotonic() + AWAY_SECONDS
+            self._throttle.warning(log, "the cache does not answer", error)
             return otherwise

@@ -16,8 +16,8 @@ from django.http.response import HttpResponseBase
 from django.utils.decorators import sync_and_async_middleware
 from structlog.typing import Processor
 
-from workflows_app.redaction import redact_log_line
-from workflows_app.seldom import Seldom
+from workflows_app.engine.redaction import redact_log_line
+from workflows_app.log_throttle import LogThrottle
 
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
@@ -52,15 +52,15 @@ def line_formatter() -> Formatter:
     )
 
 
-class SeldomFilter(Filter):
+class ThrottleFilter(Filter):
     """Lets a library that repeats itself through once a minute."""
 
     def __init__(self) -> None:
         super().__init__()
-        self._seldom = Seldom()
+        self._throttle = LogThrottle()
 
     def filter(self, record: LogRecord) -> bool:
-        return self._seldom.turn() is not None
+        return self._throttle.allow() is not None
 
 
 def configure() -> None:
@@ -97,5 +97,5 @@ def request_id_middleware(get_response: Callable[[HttpRequest], Any]) -> Callabl
 
 def request_id(request: HttpRequest) -> str:
     """The proxy's id if it is harmless, else a fresh one."""
-    given = request.headers.get("X-Request-ID", "")
-    return given if _REQUEST_ID.fullmatch(given) else uuid.uuid4().hex
+    proposed = request.headers.get("X-Request-ID", "")
+    return proposed if _REQUEST_ID.fullmatch(proposed) else uuid.uuid4().hex

@@ -67,7 +67,9 @@ INSTALLED_APPS = [
 MIDDLEWARE = [
     "runsight_site.logging.request_id_middleware",
     "django.middleware.security.SecurityMiddleware",
-    "runsight_site.static_files.StaticFilesMiddleware",
+    # Before everything that writes a body; files that `collectstatic` has compressed pass it as they are.
+    "runsight_site.serving.compression.CompressionMiddleware",
+    "runsight_site.serving.static_files.StaticFilesMiddleware",
     "csp.middleware.CSPMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
@@ -92,7 +94,7 @@ TEMPLATES = [
                 "django.template.context_processors.request",
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
-                "runsight_site.context.site",
+                "runsight_site.pages.context.site",
             ],
         },
     },
@@ -157,10 +159,6 @@ AXES_LOCKOUT_TEMPLATE = "registration/locked.html"
 AXES_RESET_ON_SUCCESS = True
 AXES_VERBOSE = False
 
-SESSION_COOKIE_HTTPONLY = True
-SESSION_COOKIE_SAMESITE = "Lax"
-X_FRAME_OPTIONS = "DENY"
-SECURE_REFERRER_POLICY = "same-origin"
 if ENV.is_https:
     SECURE_SSL_REDIRECT = True
     SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
@@ -184,7 +182,6 @@ CONTENT_SECURITY_POLICY = {
 
 LANGUAGE_CODE = "en"
 FORMAT_MODULE_PATH = "runsight_site.formats"
-USE_TZ = True
 TIME_ZONE = "UTC"
 
 STATIC_URL = "/static/"
@@ -206,17 +203,17 @@ STORAGES = {
 REST_FRAMEWORK: dict[str, Any] = {
     # The token first: its challenge makes "nobody logged in" 401 and not 403.
     "DEFAULT_AUTHENTICATION_CLASSES": [
-        "workflows_app.rest.authentication.TokenAuthentication",
+        "workflows_app.api.base.permissions.TokenAuthentication",
         "rest_framework.authentication.SessionAuthentication",
     ],
-    "DEFAULT_PERMISSION_CLASSES": ["workflows_app.rest.permissions.AccessPermission"],
-    "DEFAULT_THROTTLE_CLASSES": ["workflows_app.rest.permissions.RateThrottle"],
+    "DEFAULT_PERMISSION_CLASSES": ["workflows_app.api.base.permissions.AccessPermission"],
+    "DEFAULT_THROTTLE_CLASSES": ["workflows_app.api.base.permissions.RateThrottle"],
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
-    "DEFAULT_PARSER_CLASSES": ["workflows_app.rest.parsing.StrictJSONParser"],
+    "DEFAULT_PARSER_CLASSES": ["workflows_app.api.base.parsing.StrictJSONParser"],
     "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
     "DEFAULT_METADATA_CLASS": None,
-    "DEFAULT_CONTENT_NEGOTIATION_CLASS": "workflows_app.rest.parsing.JsonAlways",
-    "EXCEPTION_HANDLER": "workflows_app.rest.errors.as_response",
+    "DEFAULT_CONTENT_NEGOTIATION_CLASS": "workflows_app.api.base.parsing.JsonAlways",
+    "EXCEPTION_HANDLER": "workflows_app.api.base.errors.as_response",
     "TEST_REQUEST_DEFAULT_FORMAT": "json",
 }
 # For each token, and for each user's sessions together; None for no limit.
@@ -225,13 +222,16 @@ SPECTACULAR_SETTINGS: dict[str, Any] = {
     "TITLE": "Runsight",
     "DESCRIPTION": "Run workflows, evaluate every block, and know what became worse.",
     "VERSION": "1",
+    "TAGS": [
+        {"name": name}  # in this order; the others follow
+        for name in ("workflows", "runs", "evaluate", "regressions", "dashboard", "souls")
+    ],
     "OAS_VERSION": "3.1.0",
     "SERVE_INCLUDE_SCHEMA": False,
     "SCHEMA_PATH_PREFIX": "/api/",
     "SWAGGER_UI_DIST": "SIDECAR",
     "SWAGGER_UI_SETTINGS": {"deepLinking": False},  # or a link stands inside the button of each operation
     "SWAGGER_UI_FAVICON_HREF": "/static/img/favicon.svg",
-    "REDOC_DIST": "SIDECAR",
     "COMPONENT_SPLIT_REQUEST": True,
     "ENUM_GENERATE_CHOICE_DESCRIPTION": False,
     "ENUM_NAME_OVERRIDES": {
@@ -239,11 +239,11 @@ SPECTACULAR_SETTINGS: dict[str, Any] = {
         "NodeStatusEnum": "workflows_app.models.NodeStatus",
         "RegressionStateEnum": "evals_app.models.RegressionState",
     },
-    "PREPROCESSING_HOOKS": ["workflows_app.rest.openapi.only_the_api"],
+    "PREPROCESSING_HOOKS": ["workflows_app.api.base.openapi.only_the_api"],
     "POSTPROCESSING_HOOKS": [
         "drf_spectacular.hooks.postprocess_schema_enums",
-        "workflows_app.rest.openapi.add_faults",
-        "workflows_app.rest.openapi.add_summaries",
+        "workflows_app.api.base.openapi.add_errors",
+        "workflows_app.api.base.openapi.add_summaries",
     ],
 }
 
@@ -251,13 +251,13 @@ LOGGING: dict[str, Any] = {
     "version": 1,
     "disable_existing_loggers": False,
     "formatters": {"line": {"()": "runsight_site.logging.line_formatter"}},
-    "filters": {"seldom": {"()": "runsight_site.logging.SeldomFilter"}},
+    "filters": {"throttle": {"()": "runsight_site.logging.ThrottleFilter"}},
     "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "line"}},
     "root": {"handlers": ["console"], "level": "WARNING"},
     "loggers": {
         "runsight": {"level": "INFO"},
         "django.channels.server": {"level": "WARNING"},
         "axes": {"level": "ERROR"},
-        "channels_redis.pubsub": {"filters": ["seldom"]},  # each second while Redis is away
+        "channels_redis.pubsub": {"filters": ["throttle"]},  # each second while Redis is away
     },
 }

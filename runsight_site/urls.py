@@ -4,8 +4,9 @@ from django.contrib import admin
 from django.contrib.auth import views as auth_views
 from django.urls import include, path
 
-from runsight_site import health, login_links, views
-from runsight_site.metrics import Metrics
+from runsight_site.pages import views
+from runsight_site.serving import health, login_links
+from runsight_site.serving.metrics import Metrics
 
 urlpatterns = [
     path("healthz", health.healthz, name="healthz"),

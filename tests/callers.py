@@ -10,7 +10,8 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from rest_framework.test import APIClient
 
-from workflows_app import access, credentials
+from workflows_app import services
+from workflows_app.security import credentials
 
 
 def user_in(role: str) -> User:
@@ -23,11 +24,16 @@ def user_in(role: str) -> User:
 
 def caller(role: str = "admin", *, limited_to: str = "") -> APIClient:
     """A client with a token of that role's user, limited to another role if asked."""
-    user = user_in(role)
-    _, key = access.make_token(user, f"test {user.api_tokens.count()}", role=limited_to)
     client = APIClient()
-    client.credentials(HTTP_AUTHORIZATION=f"Token {key}")
+    client.credentials(HTTP_AUTHORIZATION=authorization(role, limited_to=limited_to))
     return client
+
+
+def authorization(role: str = "admin", *, limited_to: str = "") -> str:
+    """The header of a fresh token of that role's user."""
+    user = user_in(role)
+    _, key = services.make_token(user, f"test {user.api_tokens.count()}", role=limited_to)
+    return f"Token {key}"
 
 
 def queries_of(client: Any, path: str, form: dict[str, str] | None = None) -> int:

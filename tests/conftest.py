@@ -13,6 +13,27 @@ import pytest
 
 from tests import services
 
+# What `make test` leaves for `make test-all`: a folder or file, and what it tries.
+SLOW = {
+    "tests/faults": "killed processes and services",
+    "tests/fuzz": "broken inputs",
+    "tests/browser/test_admin.py": "the admin in a browser",
+    "tests/browser/test_editor.py": "the editor in a browser",
+    "tests/browser/test_every_page.py": "every page in a browser",
+    "tests/browser/test_lab.py": "the lab in a browser",
+    "tests/browser/test_live_pages.py": "pages that follow runs in a browser",
+    "tests/browser/test_look.py": "layout and colours in a browser",
+    "tests/browser/test_run_live.py": "a run's page while it goes on in a browser",
+    "tests/browser/test_workflow_pages.py": "workflow pages in a browser",
+    "tests/site/test_backups.py": "backups",
+    "tests/site/test_packaging.py": "the wheel",
+    "tests/site/test_schemathesis.py": "the API against its schema",
+    "tests/site/test_upgrades.py": "migrations from older versions",
+    "tests/workflows/execution/test_survival.py": "killed executors",
+    "tests/workflows/live/test_sockets_processes.py": "sockets of several processes",
+}
+ROOT = Path(__file__).resolve().parents[1]
+
 
 def is_required(service: str) -> bool:
     """Whether RUNSIGHT_REQUIRE says that this run may not do without the service."""
@@ -24,7 +45,7 @@ def pytest_sessionstart(session: pytest.Session) -> None:
     database = os.environ.get("RUNSIGHT_TEST_DATABASE") or "sqlite"
     if database not in ("sqlite", "postgres"):
         pytest.exit(
-            f"RUNSIGHT_TEST_DATABASE: {database!r} will not do; use sqlite or postgres.", returncode=2
+            f"RUNSIGHT_TEST_DATABASE: {database!r} is not valid; use sqlite or postgres.", returncode=2
         )
     if database == "postgres" and (problem := services.problem_with("postgres")):
         pytest.exit(f"Not run on PostgreSQL: {problem}", returncode=1 if is_required("postgres") else 0)
@@ -42,23 +63,30 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """A fixture that brings a service marks its tests as needing it; what uses tables must hold on both databases."""
+    """A file in SLOW marks its tests as slow; a fixture that brings a service marks its tests as needing it."""
     bringing = {
         "postgres_url": "postgres",
         "redis_url": "redis",
         "rabbitmq_url": "rabbitmq",
         "browser": "browser",
     }
+    slow = tuple(ROOT / path for path in SLOW)
     for item in items:
+        if any(item.path.is_relative_to(path) for path in slow):
+            item.add_marker(pytest.mark.slow)
         fixtures = getattr(item, "fixturenames", ())
         for fixture, service in bringing.items():
             if fixture in fixtures:
                 item.add_marker(pytest.mark.needs(service))
-        uses_tables = (
-            item.get_closest_marker("django_db") or "db" in fixtures or "transactional_db" in fixtures
-        )
-        if uses_tables and "browser" not in fixtures:  # a browser sees pages that were tested on both
-            item.add_marker(pytest.mark.storage)
+
+
+def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+    """Say what a run without the slow tests did not try."""
+    if config.option.markexpr == "not slow":
+        terminalreporter.section("left for `make test-all`")
+        for path, what in SLOW.items():
+            terminalreporter.line(f"{path}: {what}")
+        terminalreporter.line("PostgreSQL: what is marked `storage` ran on SQLite only")
 
 
 @pytest.fixture(scope="session")
@@ -122,7 +150,7 @@ def stopped_executor() -> Iterator[None]:
     from workflows_app import executors
 
     # Forgotten first: one that cannot be stopped fails this test, and not every later one, too.
-    service, executors._service = executors._service, None
+    service, executors.current = executors.current, None
     if service is not None:
         service.stop()
 
@@ -130,15 +158,16 @@ def stopped_executor() -> Iterator[None]:
 @pytest.fixture
 def executor(transactional_db: None) -> Iterator[Any]:
     """A running executor in this process, which takes every run the test starts."""
-    from workflows_app import credentials, executors
+    from workflows_app import executors
+    from workflows_app.security import credentials
 
     credentials.forget()  # what an earlier test's tables said
     service = executors.ExecutionService(concurrency=4)
-    executors._service = service
+    executors.current = service
     service.start()
     yield service
     service.stop()  # before the tables are emptied under it
-    executors._service = None
+    executors.current = None
 
 
 @pytest.fixture
@@ -209,13 +238,21 @@ def held(page: Any) -> Callable[[str], Callable[[], None]]:
     """`held(pattern)` holds what the page asks for and matches back until the function it gives is called."""
 
     def hold(pattern: str) -> Callable[[], None]:
-        waiting: list[Any] = []
-        page.route(pattern, lambda route: waiting.append(route))
+        waiting: list[Any] | None = []
+
+        def handle(route: Any) -> None:
+            if waiting is None:
+                route.continue_()
+            else:
+                waiting.append(route)
 
         def release() -> None:
-            for route in waiting:
+            nonlocal waiting
+            held_back, waiting = waiting or [], None
+            for route in held_back:
                 route.continue_()
-            page.unroute(pattern)
+
+        page.route(pattern, handle)
 
         return release
 

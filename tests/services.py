@@ -58,15 +58,15 @@ def _found(service: str) -> str | Missing:
 def _postgres() -> str:
     for user in ("postgres", "root", os.environ.get("USER", "postgres")):
         url = f"postgres://{user}@127.0.0.1:5432/postgres"
-        if _postgres_answers(url):
+        if postgres_answers(url):
             return url
     return _start_postgres()
 
 
-def _postgres_answers(url: str) -> bool:
+def postgres_answers(url: str) -> bool:
     import psycopg
 
-    if not _is_listening(5432 if urlsplit(url).port is None else urlsplit(url).port or 0):
+    if not is_listening(5432 if urlsplit(url).port is None else urlsplit(url).port or 0):
         return False
     try:
         with psycopg.connect(url, connect_timeout=3) as connection:
@@ -80,9 +80,9 @@ def _postgres_answers(url: str) -> bool:
 
 def _start_postgres() -> str:
     programs = sorted(Path("/usr/lib/postgresql").glob("*/bin/postgres"))
-    server = str(programs[-1]) if programs else _program("postgres", "PostgreSQL")
+    server = str(programs[-1]) if programs else find_program("postgres", "PostgreSQL")
     folder = _scratch_folder("postgres")
-    port = _free_port()
+    port = free_port()
     user = "postgres" if os.geteuid() == 0 else None  # it refuses to run as root
     if user:
         shutil.chown(folder, user)
@@ -99,26 +99,34 @@ def _start_postgres() -> str:
     subprocess.run(initdb, check=True, user=user, cwd=folder, stdout=subprocess.DEVNULL)
     command = [server, "-D", f"{folder}/data", "-p", str(port), "-h", "127.0.0.1", "-k", str(folder)]
     url = f"postgres://postgres@127.0.0.1:{port}/postgres"
-    _start([*command, "-c", "fsync=off"], lambda: _postgres_answers(url), user=user)
+    _start([*command, "-c", "fsync=off"], lambda: postgres_answers(url), user=user)
     return url
 
 
 def _redis() -> str:
     # Always one of our own where possible: tests flush it, and somebody may be using the one that runs.
-    if shutil.which("redis-server") is None and _is_listening(6379):
+    if shutil.which("redis-server") is None and is_listening(6379):
         return "redis://127.0.0.1:6379/15"
-    port = _free_port()
-    command = [_program("redis-server", "Redis"), "--port", str(port), "--bind", "127.0.0.1", "--save", ""]
-    _start([*command, "--dir", str(_scratch_folder("redis"))], lambda: _is_listening(port))
+    port = free_port()
+    command = [
+        find_program("redis-server", "Redis"),
+        "--port",
+        str(port),
+        "--bind",
+        "127.0.0.1",
+        "--save",
+        "",
+    ]
+    _start([*command, "--dir", str(_scratch_folder("redis"))], lambda: is_listening(port))
     return f"redis://127.0.0.1:{port}/0"
 
 
 def _rabbitmq() -> str:
-    if _is_listening(5672):
+    if is_listening(5672):
         return "amqp://guest:guest@127.0.0.1:5672//"
-    folder, port = _scratch_folder("rabbitmq"), _free_port()
+    folder, port = _scratch_folder("rabbitmq"), free_port()
     command, environment, user = rabbitmq_start(folder, port)
-    _start(command, lambda: _is_listening(port), user=user, environment=environment, patience_s=60)
+    _start(command, lambda: is_listening(port), user=user, environment=environment, patience_s=60)
     return f"amqp://guest:guest@127.0.0.1:{port}//"
 
 
@@ -126,7 +134,7 @@ def rabbitmq_start(folder: Path, port: int) -> tuple[list[str], dict[str, str], 
     """How to start a RabbitMQ that keeps everything in one folder: command, environment, user."""
     # Debian's wrapper writes to the system's log folder.
     direct = Path("/usr/lib/rabbitmq/bin/rabbitmq-server")
-    server = str(direct) if direct.exists() else _program("rabbitmq-server", "RabbitMQ")
+    server = str(direct) if direct.exists() else find_program("rabbitmq-server", "RabbitMQ")
     environment = {
         **os.environ,
         "HOME": str(folder),
@@ -135,7 +143,7 @@ def rabbitmq_start(folder: Path, port: int) -> tuple[list[str], dict[str, str], 
         "RABBITMQ_CONFIG_FILE": str(folder / "none"),
         "RABBITMQ_NODE_IP_ADDRESS": "127.0.0.1",
         "RABBITMQ_NODE_PORT": str(port),
-        "RABBITMQ_DIST_PORT": str(_free_port()),
+        "RABBITMQ_DIST_PORT": str(free_port()),
         "RABBITMQ_MNESIA_BASE": str(folder / "mnesia"),
         "RABBITMQ_LOG_BASE": str(folder / "log"),
         "RABBITMQ_ENABLED_PLUGINS_FILE": str(folder / "plugins"),
@@ -161,20 +169,20 @@ FINDERS: dict[str, Callable[[], str]] = {
 }
 
 
-def _program(name: str, product: str) -> str:
+def find_program(name: str, product: str) -> str:
     found = shutil.which(name)
     if found is None:
         raise Missing(f"{product} neither runs on this machine nor is it installed ({name} was not found)")
     return found
 
 
-def _is_listening(port: int) -> bool:
+def is_listening(port: int) -> bool:
     with socket.socket() as probe:
         probe.settimeout(1)
         return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
-def _free_port() -> int:
+def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])

@@ -37,3 +37,13 @@ def test_tests_named_in_the_documents_exist() -> None:
     }
     assert len(named) > 10
     assert not [name for name in named if not (ROOT / name).exists()]
+
+
+def test_the_architecture_shows_every_room() -> None:
+    tree = (ROOT / "docs" / "architecture.md").read_text().split("```")[1]
+    for app in ("runsight_site", "workflows_app", "evals_app"):
+        branch = re.search(rf"^{app}/.*\n((?:  .*\n)+)", tree, re.MULTILINE)
+        assert branch
+        shown = set(re.findall(r"\b(\w+)/", branch[1]))
+        rooms = {path.parent.name for path in (ROOT / app).glob("*/__init__.py")}
+        assert rooms - {"management", "migrations", "templatetags", "formats"} <= shown, app

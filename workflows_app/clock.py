@@ -1,4 +1,4 @@
-"""What time it is. The demo tells its history with a clock of its own; everyone else has the real one."""
+"""What time it is. The demo writes its past runs with a simulated clock; everyone else has the real one."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from django.db import connection
 from django.utils import timezone
 
 
-class StoryClock:
-    """A clock that moves only when told to."""
+class SimulatedClock:
+    """A clock that moves only when `advance` is called."""
 
     def __init__(self, start: datetime) -> None:
         self.moment = start
@@ -21,13 +21,13 @@ class StoryClock:
         self.moment += timedelta(milliseconds=milliseconds)
 
 
-_story: ContextVar[StoryClock | None] = ContextVar("story_clock", default=None)
+_simulated: ContextVar[SimulatedClock | None] = ContextVar("simulated_clock", default=None)
 
 
 def now() -> datetime:
-    """The present moment, of the story if one is being told."""
-    story = _story.get()
-    return story.moment if story else timezone.now()
+    """The present moment, or the simulated one."""
+    clock = _simulated.get()
+    return clock.moment if clock else timezone.now()
 
 
 def shared_now() -> datetime:
@@ -35,12 +35,12 @@ def shared_now() -> datetime:
 
     Processes on several machines, or one whose clock is wrong, agree on nothing else.
     """
-    story = _story.get()
-    return story.moment if story else database_now()
+    clock = _simulated.get()
+    return clock.moment if clock else database_now()
 
 
 def database_now() -> datetime:
-    """The present moment by the database's clock, whatever story is being told."""
+    """The present moment by the database's clock, never a simulated one."""
     if connection.vendor == "sqlite":  # its clock is that of the one machine it is on
         return timezone.now()
     with connection.cursor() as cursor:
@@ -49,16 +49,17 @@ def database_now() -> datetime:
     return moment
 
 
-def current_story() -> StoryClock | None:
-    """The story clock, if one is being told."""
-    return _story.get()
+def simulated_clock() -> SimulatedClock | None:
+    """The simulated clock, if one is in use."""
+    return _simulated.get()
 
 
 @contextmanager
-def telling(story: StoryClock) -> Iterator[StoryClock]:
-    """Within this block, time is what the story says."""
-    token = _story.set(story)
+def simulate(start: datetime) -> Iterator[SimulatedClock]:
+    """Within this block, time begins at `start` and stands still until advanced."""
+    clock = SimulatedClock(start)
+    token = _simulated.set(clock)
     try:
-        yield story
+        yield clock
     finally:
-        _story.reset(token)
+        _simulated.reset(token)

@@ -6,17 +6,19 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from django.db import connection, transaction
+from django.db import transaction
 
-from workflows_app import clock, rows
-from workflows_app.models import Run, RunEvent
-from workflows_app.outbox import outbox
+from workflows_app import clock
+from workflows_app.live.outbox import outbox
+from workflows_app.models import Run, RunEvent, RunStatus
+from workflows_app.storage import totals
+from workflows_app.storage.statements import update_returning
 
 # A larger event travels as its number only, and the consumer reads the row.
 LARGEST_FRAME_CHARS = 16_000
 
-# What a run in memory learns from its row with each number it takes.
-LEARNED = "last_seq, status, cost_usd, prompt_tokens, completion_tokens"
+# What a run in memory takes over from its row with each event.
+RETURNED = ("last_seq", "status", "cost_usd", "prompt_tokens", "completion_tokens")
 
 
 class LeaseLost(Exception):
@@ -31,40 +33,29 @@ def advance(
     add: Mapping[str, float] | None = None,
     change: Mapping[str, Any] | None = None,
 ) -> int:
-    """Take the next `count` sequence numbers of a run and return the first; the run learns its status and totals.
+    """Take the next `count` sequence numbers of a run and return the first; the run takes over its status and totals.
 
     One conditional UPDATE: it locks the run's row, checks the fence, adds to totals and changes fields,
     so that totals and history move together.
     """
-    assignments = ["last_seq = last_seq + %s"]
-    values: list[Any] = [count]
-    for column, amount in (add or {}).items():
-        assignments.append(f"{column} = COALESCE({column}, 0) + %s")
-        values.append(amount)
-    for column, value in (change or {}).items():
-        assignments.append(f"{column} = %s")
-        field: Any = Run._meta.get_field(column)
-        values.append(rows.binder(field, connection.vendor)(value))
-    where = "id = %s"
-    values.append(rows.key_of(run))
-    if fence is not None:
-        where += " AND fence = %s AND status = 'running'"
-        values.append(fence)
-    # Table and columns are this file's and the model's own words; everything else is a parameter.
-    statement = (
-        f'UPDATE "{Run._meta.db_table}" SET {", ".join(assignments)} WHERE {where} RETURNING {LEARNED}'  # noqa: S608
+    row = update_returning(
+        run,
+        RETURNED,
+        add={"last_seq": count, **(add or {})},
+        change=change,
+        only_if=None if fence is None else {"fence": fence, "status": RunStatus.RUNNING},
     )
-    row = rows.execute(statement, values).fetchone()
     if row is None:
         raise LeaseLost(f"Run {run.pk} is no longer ours to write.")
     last_seq, run.status, run.cost_usd, run.prompt_tokens, run.completion_tokens = row
+    if totals.SUMMED_FIELDS & {*(add or ()), *(change or ())}:
+        totals.run_changed(run)
     return int(last_seq) - count + 1
 
 
 def append(run: Run, seq: int, event: str, **data: Any) -> RunEvent:
-    """Write one event under a number from `advance`, and tell viewers once it is committed."""
-    row = RunEvent(run_id=run.pk, seq=seq, event=event, data=data, at=clock.now())
-    rows.insert(row)
+    """Write one event under a number from `advance`, and send it to viewers once it is committed."""
+    row = RunEvent.objects.create(run_id=run.pk, seq=seq, event=event, data=data, at=clock.now())
     slug, workflow_id = run.workflow.slug, run.workflow_id
     transaction.on_commit(lambda: publish(row, slug, workflow_id), robust=True)
     return row
@@ -94,8 +85,8 @@ def as_frame(row: RunEvent, slug: str) -> str:
 
 
 def publish(row: RunEvent, slug: str, workflow_id: int) -> None:
-    """Nudge every viewer of this run; it costs the writer microseconds, and losing it loses nothing."""
-    if not outbox.is_heard:
+    """Send an event to every viewer of its run; if the message is lost, they find the row."""
+    if not outbox.has_listeners:
         return
     frame = as_frame(row, slug)
     is_small = len(frame) <= LARGEST_FRAME_CHARS

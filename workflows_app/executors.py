@@ -15,12 +15,12 @@ import structlog
 from django.conf import settings
 from django.db import close_old_connections, connection
 
-from workflows_app import leases
-from workflows_app.driver import RunDriver
 from workflows_app.engine.definition import WorkflowDefinition
-from workflows_app.models import Run, RunNode, RunStatus
+from workflows_app.execution import leases
+from workflows_app.execution.driver import RunDriver
+from workflows_app.execution.resources import Resources
+from workflows_app.models import ACTIVE, Run, RunNode, RunStatus
 from workflows_app.signals import block_completed, run_finished, swept
-from workflows_app.workbench import Workbench
 
 log = structlog.get_logger("runsight.executor")
 
@@ -31,6 +31,8 @@ SWEEP_SECONDS = 2.0
 WAKE_ORPHAN_SECONDS = 10.0
 WAKE_WAITING_SECONDS = 60.0
 OVERDUE_SECONDS = 10.0
+# The task in workflows_app/tasks.py, called by name so that this module need not import Celery.
+EXECUTE_RUN = "runsight.execute_run"
 
 
 class ExecutionService:
@@ -38,7 +40,7 @@ class ExecutionService:
 
     def __init__(self, concurrency: int | None = None) -> None:
         self.concurrency = concurrency or settings.RUNSIGHT_CONCURRENCY
-        self.bench = Workbench()
+        self.resources = Resources()
         self._drivers: dict[UUID, RunDriver] = {}
         self._woken: deque[tuple[UUID, Collection[str]]] = deque()
         self._swept = -SWEEP_SECONDS
@@ -50,7 +52,7 @@ class ExecutionService:
         self._renewed = time.monotonic()
         self._woken_at: dict[tuple[UUID, int], float] = {}  # until when not to wake it again
 
-    # Life
+    # Starting and stopping
 
     def start(self) -> None:
         """Begin to take runs; what an earlier process left behind comes first."""
@@ -58,26 +60,26 @@ class ExecutionService:
         self._begin("keep-leases", self._keep_leases, POLL_SECONDS)
 
     def start_beside_broker(self) -> None:
-        """Keep leases and wake what nobody executes; runs are taken when a message says so."""
+        """Keep leases and wake runs that nobody executes; runs are taken when a message comes."""
         self._begin("sweep", self._wake_orphans, SWEEP_SECONDS)
         self._begin("keep-leases", self._keep_leases, POLL_SECONDS)
 
-    def give_back(self) -> None:
-        """Take no more runs and interrupt those under way; safe to call from a signal handler."""
+    def interrupt(self) -> None:
+        """Take no more runs and stop those we have; safe to call from a signal handler."""
         self._stopping.set()
         self._wake.set()
         for driver in list(self._drivers.values()):
             driver.cancelled.set()
 
     def stop(self, timeout: float = 5.0) -> None:
-        """Stop taking runs and give back those under way, so that another process goes on with them."""
+        """Stop taking runs and release those we have, so that another process continues them."""
         self._stopping.set()
         self._wake.set()
         for thread in self._threads.values():  # first, so that no run is taken that nobody would execute
             thread.join(timeout)
-        self.give_back()
+        self.interrupt()
         self._pool.shutdown(wait=True, cancel_futures=True)
-        self.bench.close()
+        self.resources.close()
 
     @property
     def is_alive(self) -> bool:
@@ -108,7 +110,7 @@ class ExecutionService:
         self._wake.set()
 
     def execute(self, run_id: UUID | str) -> bool:
-        """Execute a run in this thread, if it is free; the door of commands and Celery tasks."""
+        """Execute a run in this thread, if it is free; called by commands and Celery tasks."""
         lease = leases.claim(run_id, leases.dead_owners())
         if lease is None:
             return False
@@ -117,7 +119,8 @@ class ExecutionService:
         self.drive(lease)
         return True
 
-    def notice_cancelled(self, run_id: UUID) -> None:
+    def cancel(self, run_id: UUID) -> None:
+        """Stop a run now, if it executes here."""
         driver = self._drivers.get(run_id)
         if driver is not None:
             driver.cancelled.set()
@@ -168,7 +171,7 @@ class ExecutionService:
 
     def drive(self, lease: leases.Lease) -> None:
         """Execute a run that is ours, in this thread."""
-        driver = RunDriver(lease, self.bench, self._watched)
+        driver = RunDriver(lease, self.resources, self._watched)
         with self._watched(driver):
             if self.is_stopping:
                 driver.cancelled.set()
@@ -184,7 +187,7 @@ class ExecutionService:
         finally:
             self._drivers.pop(driver.run.pk, None)
 
-    # Keeping them
+    # Keeping leases
 
     def _keep_leases(self) -> None:
         """Renew what we hold and notice what was cancelled or taken from us."""
@@ -212,17 +215,17 @@ class ExecutionService:
             waiter.wait(pause)
         connection.close()
 
-    # Names
+    # Names that other programs rely on
 
     @staticmethod
     def _build_assertion_configs(definition: WorkflowDefinition) -> dict[str, list[dict[str, Any]]]:
         """The assertions by block, for the blocks that have some."""
-        return {block.id: block.assertions for block in definition.blocks.values() if block.assertions}
+        return definition.assertions_by_block
 
 
 def announce_unfinished(limit: int = 200) -> None:
     """Send again what a process that died may not have sent: nodes not evaluated, ends not acted on."""
-    nodes = RunNode.objects.unevaluated().exclude(run__status__in=(RunStatus.PENDING, RunStatus.RUNNING))
+    nodes = RunNode.objects.unevaluated().exclude(run__status__in=ACTIVE)
     for node in nodes.select_related("run__workflow", "run__version__workflow")[:limit]:
         block_completed.send_robust(sender=RunNode, node=node)
     for run in Run.objects.unannounced().select_related("workflow", "version__workflow")[:limit]:
@@ -230,17 +233,17 @@ def announce_unfinished(limit: int = 200) -> None:
     swept.send_robust(sender=ExecutionService)
 
 
-_service: ExecutionService | None = None
+current: ExecutionService | None = None
 _lock = threading.Lock()
 
 
 def service() -> ExecutionService:
     """This process's executor; made when first needed, started by the server and `worker` only."""
-    global _service
+    global current
     with _lock:
-        if _service is None:
-            _service = ExecutionService()
-        return _service
+        if current is None:
+            current = ExecutionService()
+        return current
 
 
 def start_once() -> None:
@@ -250,22 +253,22 @@ def start_once() -> None:
 
 
 def stop() -> None:
-    """Give back what executes in this process; it would not end before the last block does."""
-    if _service is not None:
-        _service.stop()
+    """Release what executes in this process, which would not end before the last block does."""
+    if current is not None:
+        current.stop()
 
 
-def wake(run_id: UUID) -> None:
-    """A run was committed: tell whoever executes."""
+def wake(run_id: UUID, **_: Any) -> None:
+    """Send a run that was committed to whoever executes it."""
     if settings.RUNSIGHT_EXECUTOR == "celery":
-        from workflows_app.tasks import execute_run
+        from celery import current_app  # optional: only installations with a broker have it
 
-        execute_run.delay(str(run_id))
-    elif _service is not None:
-        _service.wake(run_id)
+        current_app.send_task(EXECUTE_RUN, [str(run_id)], ignore_result=True)
+    elif current is not None:
+        current.wake(run_id)
 
 
-def notice_cancelled(run_id: UUID) -> None:
-    """A run was cancelled; if it executes here, stop it now."""
-    if _service is not None:
-        _service.notice_cancelled(run_id)
+def on_run_cancelled(run_id: UUID, **_: Any) -> None:
+    """Stop a cancelled run now, if it executes here."""
+    if current is not None:
+        current.cancel(run_id)

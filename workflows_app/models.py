@@ -5,15 +5,31 @@ from __future__ import annotations
 import hashlib
 import uuid
 from datetime import timedelta
-from typing import Any, ClassVar, Self
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from django.conf import settings
 from django.db import models
 from django.db.models import Q
 from django.utils import timezone
 
-from workflows_app import formats
+from workflows_app.display import formats
 from workflows_app.engine.definition import InvalidDocument, SoulDef, WorkflowDefinition
+from workflows_app.engine.validate import compile_document
+
+if TYPE_CHECKING:
+    from django.contrib.auth.models import User
+
+
+# The definition of a stored text, parsed once per process.
+_definition_of = lru_cache(maxsize=512)(compile_document)
+
+
+def person_field() -> models.ForeignKey[User | None, User | None]:
+    """Who did something; what they did stays when they are deleted."""
+    return models.ForeignKey(
+        settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.SET_NULL, related_name="+"
+    )
 
 
 class WorkflowQuerySet(models.QuerySet["Workflow"]):
@@ -57,6 +73,11 @@ class Workflow(models.Model):
     def get_absolute_url(self) -> str:
         return f"/workflows/{self.slug}/"
 
+    @property
+    def readable_definition(self) -> WorkflowDefinition | None:
+        """The current version's document; None where there is none, or none that today's rules accept."""
+        return self.current_version.readable_definition if self.current_version else None
+
 
 class WorkflowVersion(models.Model):
     """One immutable text of a workflow."""
@@ -65,9 +86,7 @@ class WorkflowVersion(models.Model):
     number = models.PositiveIntegerField()
     yaml = models.TextField()
     sha256 = models.CharField(max_length=64)
-    author = models.ForeignKey(
-        settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.SET_NULL, related_name="+"
-    )
+    author = person_field()
     message = models.CharField(max_length=500, blank=True)
     created_at = models.DateTimeField(default=timezone.now)
 
@@ -86,10 +105,8 @@ class WorkflowVersion(models.Model):
 
     @property
     def definition(self) -> WorkflowDefinition:
-        """The parsed document, parsed once per text and kept."""
-        from workflows_app import documents
-
-        return documents.definition_of(self.sha256, self.yaml)
+        """The parsed document."""
+        return _definition_of(self.yaml)
 
     @property
     def readable_definition(self) -> WorkflowDefinition | None:
@@ -153,9 +170,7 @@ class SoulVersion(models.Model):
     soul = models.ForeignKey(Soul, on_delete=models.CASCADE, related_name="versions")
     version = models.CharField(max_length=12)
     definition = models.JSONField()
-    author = models.ForeignKey(
-        settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.SET_NULL, related_name="+"
-    )
+    author = person_field()
     created_at = models.DateTimeField(default=timezone.now)
 
     class Meta:
@@ -167,9 +182,9 @@ class SoulVersion(models.Model):
 
     @property
     def text(self) -> str:
-        """What makes it what it is, to be read and compared line by line."""
-        said = {label: self.definition.get(name) for name, label in self.PARTS.items()}
-        lines = [f"{label}: {'–' if value in (None, '') else value}" for label, value in said.items()]
+        """Its definition as a text that can be compared line by line."""
+        values = {label: self.definition.get(name) for name, label in self.PARTS.items()}
+        lines = [f"{label}: {'–' if value in (None, '') else value}" for label, value in values.items()]
         return "\n".join([*lines, "", str(self.definition.get("system_prompt") or "No system prompt.")])
 
 
@@ -205,7 +220,7 @@ class PriceOverride(models.Model):
 
 
 class RunStatus(models.TextChoices):
-    """States of a run; `TRANSITIONS` says which may follow which."""
+    """States of a run: pending, running, then one of the three it ends in; only what is not over can be cancelled."""
 
     PENDING = "pending"
     RUNNING = "running"
@@ -217,18 +232,6 @@ class RunStatus(models.TextChoices):
 ACTIVE = (RunStatus.PENDING, RunStatus.RUNNING)
 BROKEN_OFF = (RunStatus.FAILED, RunStatus.CANCELLED)
 TERMINAL = frozenset({RunStatus.COMPLETED, RunStatus.FAILED, RunStatus.CANCELLED})
-TRANSITIONS: dict[str, frozenset[str]] = {
-    RunStatus.PENDING: frozenset({RunStatus.RUNNING, RunStatus.FAILED, RunStatus.CANCELLED}),
-    RunStatus.RUNNING: TERMINAL,
-    RunStatus.COMPLETED: frozenset(),
-    RunStatus.FAILED: frozenset(),
-    RunStatus.CANCELLED: frozenset(),
-}
-
-
-def may_become(status: str) -> list[str]:
-    """The states from which `status` may be reached."""
-    return [before for before, after in TRANSITIONS.items() if status in after]
 
 
 class NodeStatus(models.TextChoices):
@@ -264,7 +267,7 @@ class RunQuerySet(models.QuerySet["Run"]):
     """Reads of runs."""
 
     # A rate counts a run that failed as not passed, whatever it had passed until then, and no cancelled one.
-    JUDGED = Q(status=RunStatus.FAILED) | Q(status=RunStatus.COMPLETED, eval_passed__isnull=False)
+    RATED = Q(status=RunStatus.FAILED) | Q(status=RunStatus.COMPLETED, eval_passed__isnull=False)
     PASSED = Q(status=RunStatus.COMPLETED, eval_passed=True)
 
     def for_list(self) -> Self:
@@ -275,8 +278,8 @@ class RunQuerySet(models.QuerySet["Run"]):
         return self.filter(status__in=ACTIVE)
 
     def counted(self) -> Self:
-        """Those the dashboard's figures speak of: production, no evals; a child is part of its parent."""
-        # By depth and not by parent: SQLite takes the index of the parent, which says the same of nearly every run.
+        """Those in the dashboard's figures: production, no evals, no child runs (their parents include them)."""
+        # By depth and not by parent: SQLite would use the index on the parent, which is null in nearly every run.
         return self.filter(environment=Environment.PRODUCTION, depth=0).exclude(source=Source.EVAL)
 
     def with_verdict(self, word: str, *, by_index: bool = True) -> Self:
@@ -292,14 +295,12 @@ class RunQuerySet(models.QuerySet["Run"]):
         found = self.filter(eval_passed__in=[is_passed]) if by_index else self.filter(eval_passed=is_passed)
         if is_passed:
             return found.exclude(status__in=BROKEN_OFF)
-        return (
-            found.filter(assertions_failed__gt=0) if word == "failed" else found.filter(assertions_failed=0)
-        )
+        return found.filter(Q(assertions_failed__gt=0) if word == "failed" else Q(assertions_failed=0))
 
     def with_error_text(self, text: str) -> Self:
-        """Failed runs whose error says this."""
-        said = Q(error__message__icontains=text) | Q(error__type__icontains=text)
-        return self.filter(said, status=RunStatus.FAILED)
+        """Failed runs whose error contains a text."""
+        has_text = Q(error__message__icontains=text) | Q(error__type__icontains=text)
+        return self.filter(has_text, status=RunStatus.FAILED)
 
     def before(self, run: Run) -> Self:
         """Earlier completed runs of the same workflow, latest first."""
@@ -307,12 +308,12 @@ class RunQuerySet(models.QuerySet["Run"]):
         return earlier.order_by("-number")
 
     def unannounced(self) -> Self:
-        """Finished runs whose end nobody has acted on yet."""
+        """Finished runs that were not observed yet."""
         return self.filter(status__in=TERMINAL, observed_at=None)
 
 
 class Run(models.Model):
-    """One execution of one version with given inputs."""
+    """One execution of one version with its inputs."""
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     # Here and below db_index=False: a longer index begins with it, and one less is one less to write.
@@ -328,9 +329,7 @@ class Run(models.Model):
     outputs = models.JSONField(null=True)
     error = models.JSONField(null=True)
     external_id = models.CharField(max_length=200, null=True, blank=True)  # noqa: DJ001 - unique where given
-    started_by = models.ForeignKey(
-        settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.SET_NULL, related_name="+"
-    )
+    started_by = person_field()
     parent_run = models.ForeignKey(
         "self", null=True, blank=True, on_delete=models.CASCADE, related_name="children"
     )
@@ -359,7 +358,7 @@ class Run(models.Model):
     assertions_error = models.PositiveIntegerField(default=0)
     regression_count = models.PositiveIntegerField(default=0)
 
-    # Who executes it: the lease is the truth, whatever a broker says.
+    # Who executes it: the lease decides, not a message from a broker.
     owner = models.CharField(max_length=200, blank=True)
     lease_expires_at = models.DateTimeField(null=True)
     fence = models.PositiveIntegerField(default=0)
@@ -414,7 +413,7 @@ class Run(models.Model):
 
     @property
     def is_settling(self) -> bool:
-        """Whether it is over, but what its end brings about is still to come."""
+        """Whether it is over but not observed yet."""
         return self.is_terminal and self.observed_at is None
 
     @property
@@ -427,7 +426,7 @@ class Run(models.Model):
         return {
             "prompt": self.prompt_tokens,
             "completion": self.completion_tokens,
-            "total": self.prompt_tokens + self.completion_tokens,
+            "total": self.total_tokens,
         }
 
     @property
@@ -443,7 +442,7 @@ class Run(models.Model):
 
     @property
     def has_passed(self) -> bool | None:
-        """What it counts as in a pass rate, see `RunQuerySet.JUDGED`."""
+        """What it counts as in a pass rate, see `RunQuerySet.RATED`."""
         if self.status == RunStatus.FAILED:
             return False
         return self.eval_passed if self.status == RunStatus.COMPLETED else None
@@ -463,7 +462,7 @@ class RunTotals(models.Model):
     slot = models.IntegerField(primary_key=True, help_text="Hours since 1970.")
     runs = models.PositiveIntegerField(default=0)
     passed = models.PositiveIntegerField(default=0)
-    judged = models.PositiveIntegerField(default=0)
+    rated = models.PositiveIntegerField(default=0, db_column="judged")
     scored = models.PositiveIntegerField(default=0)
     score = models.FloatField(default=0.0)
     priced = models.PositiveIntegerField(default=0)
@@ -485,9 +484,6 @@ class RunNodeQuerySet(models.QuerySet["RunNode"]):
     def unevaluated(self) -> Self:
         """Finished, but the process died before its evaluation was written."""
         return self.filter(status=NodeStatus.COMPLETED, evaluated_at=None)
-
-    def in_order(self) -> Self:
-        return self.order_by("id")
 
 
 class RunNode(models.Model):
@@ -548,13 +544,13 @@ class RunNode(models.Model):
     def assertion_words(self) -> tuple[str, ...]:
         """passed, failed or error, one for each assertion in the order written."""
         found = (self.eval_results or {}).get("assertions", ())
-        return tuple("error" if one["error"] else "passed" if one["passed"] else "failed" for one in found)
+        return tuple(formats.result_word(passed=one["passed"], error=one["error"]) for one in found)
 
     @property
     def warnings(self) -> list[str]:
-        """What caps that only warn had to say."""
-        found: list[str] = (self.details or {}).get("warnings", [])
-        return found
+        """The messages of caps that only warn."""
+        messages: list[str] = (self.details or {}).get("warnings", [])
+        return messages
 
     @property
     def verdict(self) -> str:
@@ -562,7 +558,7 @@ class RunNode(models.Model):
 
 
 class EventName(models.TextChoices):
-    """Everything a run's history can say."""
+    """The kinds of entries in a run's history."""
 
     RUN_STARTED = "run_started"
     NODE_STARTED = "node_started"
@@ -615,9 +611,7 @@ class AuditEntry(models.Model):
     """Who did what, kept as a row."""
 
     at = models.DateTimeField(default=timezone.now, db_index=True)
-    user = models.ForeignKey(
-        settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.SET_NULL, related_name="+"
-    )
+    user = person_field()
     action = models.CharField(max_length=50)
     target = models.CharField(max_length=300)
     detail = models.JSONField(default=dict)

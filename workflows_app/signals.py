@@ -2,7 +2,13 @@
 
 from django.dispatch import Signal
 
-# A node reached `completed`. Arguments: node (RunNode, with its run and version at hand).
+# A run is waiting to be executed. Arguments: run_id (UUID).
+run_ready = Signal()
+
+# A run was cancelled. Arguments: run_id (UUID).
+run_cancelled = Signal()
+
+# A node reached `completed`. Arguments: node (RunNode, with its run and version loaded).
 block_completed = Signal()
 
 # A run reached a terminal state. Arguments: run (Run).

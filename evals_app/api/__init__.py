@@ -1,1 +1,1 @@
-"""The endpoints that show what evals_app knows."""
+"""The API of evaluations and monitoring."""

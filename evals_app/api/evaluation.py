@@ -10,11 +10,7 @@ from drf_spectacular.utils import OpenApiExample, extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from evals_app.assertions import AssertionContext, assertion_types, run_assertions_sync, validate_assertions
-from evals_app.backtest import backtest
-from evals_app.ingest import Ingested, Report
-from evals_app.report_faults import further_faults
-from evals_app.serializers.evaluation import (
+from evals_app.api.serializers.evaluation import (
     AssertionTypeSerializer,
     BacktestRequestSerializer,
     BacktestSerializer,
@@ -24,21 +20,23 @@ from evals_app.serializers.evaluation import (
     IngestSerializer,
     RunEvalSerializer,
 )
-from evals_app.written import assertion_faults, read_assertions
-from workflows_app import access
+from evals_app.assertion_yaml import read_assertions
+from evals_app.assertions import AssertionContext, assertion_types, run_assertions_sync, validate_assertions
+from evals_app.monitoring.backtest import backtest
+from evals_app.services.ingest import Ingested, Report
+from evals_app.services.report_checks import further_faults
+from workflows_app.api.base.errors import Invalid, faults_in
+from workflows_app.api.base.idempotency import once
+from workflows_app.api.base.views import ApiView, in_one_piece, whole_list
 from workflows_app.api.runs import IDEMPOTENCY, answer, find_run
+from workflows_app.api.serializers import ErrorSerializer
 from workflows_app.engine.definition import Fault, InvalidDocument
-from workflows_app.engine.outputs import storable
-from workflows_app.engine.paths import did_you_mean
-from workflows_app.engine.schema import document_schema
-from workflows_app.idempotency import once
+from workflows_app.engine.schema.json_schema import document_schema
+from workflows_app.engine.values.outputs import storable
+from workflows_app.engine.values.paths import did_you_mean
 from workflows_app.models import Run, RunNode, Workflow
-from workflows_app.rest.errors import faults_in
-from workflows_app.rest.faults import Invalid
-from workflows_app.rest.views import ApiView, in_one_piece, whole_list
-from workflows_app.serializers import ErrorSerializer
+from workflows_app.security import access
 
-SEE_WORKFLOWS = "workflows_app.view_workflow"
 EXAMPLE_INGEST = {
     "workflow": "analysis",
     "external_id": "job-8412",
@@ -55,6 +53,17 @@ EXAMPLE_INGEST = {
             "soul_version": "prompt-v7",
         }
     ],
+}
+EXAMPLE_EVALUATE = {
+    "output": '{"total": 12.5}',
+    "assertions": [{"type": "is-json"}, {"type": "cost", "threshold": 0.01}],
+    "context": {"cost_usd": 0.002},
+}
+EXAMPLE_BACKTEST = {
+    "workflow": "analysis",
+    "block": "analyze",
+    "assertions": [{"type": "word-count", "value": {"max": 200}}],
+    "limit": 1000,
 }
 
 
@@ -118,10 +127,10 @@ class Ingest(ApiView):
 
         The same `external_id` again returns the same run with 200.
         """
-        given = storable(request.data)
-        checked = IngestSerializer(data=given)
+        body = storable(request.data)
+        checked = IngestSerializer(data=body)
         if not checked.is_valid():
-            raise InvalidDocument(faults_in(checked.errors) + further_faults(given))
+            raise InvalidDocument(faults_in(checked.errors) + further_faults(body))
         sent = checked.validated_data
         reports: list[Report] = []
         made: list[Ingested] = []
@@ -133,10 +142,8 @@ class Ingest(ApiView):
         run, is_first_call = once(request, make, prepare=lambda: reports.append(Report(sent, self.caller)))
         is_new = is_first_call and made[0].is_new
         nodes = node_evals(n for n in made[0].nodes if n.evaluated_at) if is_new else _evaluated(run)
-        status = (
-            200 if is_first_call and not is_new else 201
-        )  # a call repeated by its key gets its first answer
-        response = answer(run, status, is_new=is_new)
+        # A call repeated by its key gets its first answer.
+        response = answer(run, 200 if is_first_call and not is_new else 201, is_new=is_new)
         response.data["nodes"] = nodes
         return response
 
@@ -144,37 +151,27 @@ class Ingest(ApiView):
 class Evaluate(ApiView):
     """Trying assertions on a text."""
 
-    permissions = {"POST": SEE_WORKFLOWS}
+    permissions = {"POST": access.SEE_WORKFLOWS}
 
     @extend_schema(
         operation_id="evaluate",
         request=EvaluateSerializer,
         responses=EvaluationSerializer,
-        examples=[
-            OpenApiExample(
-                "Two assertions",
-                {
-                    "output": '{"total": 12.5}',
-                    "assertions": [{"type": "is-json"}, {"type": "cost", "threshold": 0.01}],
-                    "context": {"cost_usd": 0.002},
-                },
-                request_only=True,
-            )
-        ],
+        examples=[OpenApiExample("Two assertions", EXAMPLE_EVALUATE, request_only=True)],
     )
     def post(self, request: Request) -> Response:
         """Grade a text by assertions; nothing is stored. A bad assertion is an error in its own result.
 
-        The assertions may also be the YAML text of the list; `faults` then tell the line of all that is wrong,
+        The assertions may also be the YAML text of the list; `faults` then give the line of everything that is wrong,
         and a text that is no list has no results.
         """
-        given: Any = request.data
-        written = given.get("assertions") if isinstance(given, dict) else None
-        faults = assertion_faults(written) if isinstance(written, str) else []
-        if isinstance(written, str):
-            given = {**given, "assertions": read_assertions(written)[0]}
-        sent = self.read(EvaluateSerializer, given)
-        context = AssertionContext(output=sent["output"], **sent.get("context", {}))
+        body: Any = request.data
+        faults: list[Fault] = []
+        if isinstance(body, dict) and isinstance(body.get("assertions"), str):
+            found, faults = read_assertions(body["assertions"])
+            body = {**body, "assertions": found}
+        sent = self.read(EvaluateSerializer, body)
+        context = AssertionContext.for_text(sent["output"], **sent.get("context", {}))
         result = run_assertions_sync(sent["assertions"], context).to_dict()
         return Response(
             {
@@ -190,58 +187,38 @@ class Evaluate(ApiView):
 class Backtest(ApiView):
     """Trying assertions on history."""
 
-    permissions = {"POST": SEE_WORKFLOWS}
+    permissions = {"POST": access.SEE_WORKFLOWS}
 
     @extend_schema(
         operation_id="evaluate_backtest",
         request=BacktestRequestSerializer,
         responses=BacktestSerializer,
-        examples=[
-            OpenApiExample(
-                "Stricter length",
-                {
-                    "workflow": "analysis",
-                    "block": "analyze",
-                    "assertions": [{"type": "word-count", "value": {"max": 200}}],
-                    "limit": 1000,
-                },
-                request_only=True,
-            )
-        ],
+        examples=[OpenApiExample("Stricter length", EXAMPLE_BACKTEST, request_only=True)],
     )
     def post(self, request: Request) -> Response:
         """Grade the last outputs of a block by other assertions: which verdicts would flip? Nothing is stored."""
         sent = self.read(BacktestRequestSerializer)
         workflow = Workflow.objects.select_related("current_version").filter(slug=sent["workflow"]).first()
         if workflow is None:
-            raise _invalid("workflow", f"There is no workflow {sent['workflow']!r}.")
-        problems = validate_assertions(sent["assertions"])
-        if problems:
-            details = [Fault(f"assertions{one.path}", None, one.message) for one in problems]
-            raise InvalidDocument(details)
+            raise Invalid.at("workflow", f"There is no workflow {sent['workflow']!r}.")
+        if problems := validate_assertions(sent["assertions"]):
+            raise InvalidDocument([Fault(f"assertions{one.path}", None, one.message) for one in problems])
         found = backtest(workflow, sent["block"], sent["assertions"], sent["limit"])
         version = workflow.current_version
         known = version.definition.blocks if version else {}
-        # One that was removed since may still be judged by what it gave.
+        # A block that was removed since still has its outputs.
         if not found.count and sent["block"].partition(".")[0] not in known:
             hint = did_you_mean(sent["block"], known) or f"; there are {', '.join(sorted(known))}."
-            raise _invalid("block", f"The workflow has no block {sent['block']!r}{hint}")
-        return Response(found.to_dict())
-
-
-def _invalid(path: str, message: str) -> Invalid:
-    return Invalid(message, details=[Fault(path, None, message)])
+            raise Invalid.at("block", f"The workflow has no block {sent['block']!r}{hint}")
+        return Response(BacktestSerializer(found).data)
 
 
 class AssertionTypes(ApiView):
     """The assertion types."""
 
-    permissions = {"GET": SEE_WORKFLOWS}
+    permissions = {"GET": access.SEE_WORKFLOWS}
 
-    @extend_schema(
-        operation_id="assertion_types",
-        responses=whole_list(AssertionTypeSerializer),
-    )
+    @extend_schema(operation_id="assertion_types", responses=whole_list(AssertionTypeSerializer))
     def get(self, request: Request) -> Response:
         """Every type with its fields, defaults and an example."""
         return in_one_piece(assertion_types())
@@ -250,7 +227,7 @@ class AssertionTypes(ApiView):
 class DocumentSchema(ApiView):
     """The JSON Schema of a workflow document."""
 
-    permissions = {"GET": SEE_WORKFLOWS}
+    permissions = {"GET": access.SEE_WORKFLOWS}
 
     @extend_schema(
         operation_id="workflows_schema", responses={200: {"type": "object", "additionalProperties": {}}}

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
 from uuid import UUID
 
-from django.db.models import QuerySet
+from django.db.models import Prefetch, QuerySet
 from django.shortcuts import get_object_or_404
 from django_filters import rest_framework as filters
-from drf_spectacular.utils import OpenApiParameter, extend_schema
+from drf_spectacular.utils import OpenApiParameter, extend_schema, extend_schema_view
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from evals_app import actions
-from evals_app.dashboard import BUCKETS, MOST_ATTENTION, attention, dashboard
-from evals_app.models import PinnedBaseline, Regression, RegressionKind, RegressionState
-from evals_app.ranges import RANGES, UnknownRange
-from evals_app.serializers.monitoring import (
+from evals_app.api.serializers.monitoring import (
     AttentionSerializer,
     BaselineSerializer,
     DashboardSerializer,
@@ -25,16 +20,20 @@ from evals_app.serializers.monitoring import (
     SoulVersionSerializer,
     TrendSerializer,
 )
-from evals_app.souls import history
-from evals_app.trends import trend
-from workflows_app import access
+from evals_app.block_metrics import METRICS
+from evals_app.models import BlockStatistics, Regression, RegressionKind, RegressionState
+from evals_app.monitoring.dashboard import BUCKETS, MOST_ATTENTION, attention, dashboard
+from evals_app.monitoring.ranges import RANGES, UnknownRange
+from evals_app.monitoring.souls import history
+from evals_app.monitoring.trends import trend
+from evals_app.services import actions
+from workflows_app.api.base.errors import Invalid
+from workflows_app.api.base.views import ApiView, ListView, in_one_piece, limit_of, list_schema, whole_list
+from workflows_app.api.serializers import ErrorSerializer
 from workflows_app.api.workflows import find_workflow
 from workflows_app.engine.definition import Fault
 from workflows_app.models import Run, Soul, Workflow
-from workflows_app.rest.faults import Invalid
-from workflows_app.rest.paging import limit_of
-from workflows_app.rest.views import ApiView, ListView, in_one_piece, whole_list
-from workflows_app.serializers import ErrorSerializer
+from workflows_app.security import access
 
 SEE_REGRESSIONS = "evals_app.view_regression"
 SEE_OBSERVATIONS = "evals_app.view_observation"
@@ -56,7 +55,7 @@ class Trends(ApiView):
                 "metric",
                 str,
                 default="score",
-                description="score, pass_rate, cost, latency, tokens, or a metric named in an assertion.",
+                description=f"{', '.join(METRICS)}, or a metric named in an assertion.",
             ),
             OpenApiParameter(
                 "range",
@@ -72,9 +71,10 @@ class Trends(ApiView):
         block = _text(request, "block", "")
         metric = _text(request, "metric", "score") or "score"
         try:
-            return Response(trend(workflow, block, metric, _text(request, "range", "30d")))
+            found = trend(workflow, block, metric, _text(request, "range", "30d"))
         except UnknownRange as error:
             raise _bad("range", str(error)) from None
+        return Response(TrendSerializer(found).data)
 
 
 def _text(request: Request, name: str, default: str) -> str:
@@ -99,17 +99,13 @@ class RegressionFilter(filters.FilterSet):
     kind = filters.MultipleChoiceFilter(choices=RegressionKind.choices)
     state = filters.MultipleChoiceFilter(choices=RegressionState.choices)
 
-    class Meta:
-        model = Regression
-        fields: tuple[str, ...] = ()
 
-
-class RegressionListView(ListView):
-    """What the lists of regressions share."""
+@list_schema("regressions_list")
+class RegressionList(ListView):
+    """Every regression."""
 
     permissions = {"GET": SEE_REGRESSIONS}
     serializer_class = RegressionSerializer
-    filter_backends = (filters.DjangoFilterBackend,)
     filterset_class = RegressionFilter
     orderings = {
         "-found_at": ("-found_at", "-id"),
@@ -119,81 +115,41 @@ class RegressionListView(ListView):
     default_ordering = "-found_at"
 
     def get_queryset(self) -> QuerySet[Regression]:
-        return Regression.objects.select_related("workflow")
+        rows = Regression.objects.select_related("workflow")
+        if "slug" in self.kwargs:
+            rows = rows.filter(workflow=find_workflow(self.kwargs["slug"]))
+        if "pk" in self.kwargs:
+            rows = rows.filter(found_run=get_object_or_404(Run.objects.only("pk"), pk=self.kwargs["pk"]))
+        return rows
 
 
-REGRESSION_ORDERING = OpenApiParameter(
-    "ordering", str, enum=list(RegressionListView.orderings), default=RegressionListView.default_ordering
-)
-
-
-class RegressionList(RegressionListView):
-    """Every regression."""
-
-    @extend_schema(
-        operation_id="regressions_list",
-        parameters=[REGRESSION_ORDERING],
-        responses=RegressionSerializer(many=True),
-    )
-    def get(self, request: Request, *args: Any, **kwargs: Any) -> Response:
-        return super().get(request, *args, **kwargs)
-
-
-class WorkflowRegressions(RegressionListView):
+@extend_schema_view(get=extend_schema(operation_id="workflows_regressions"))
+class WorkflowRegressions(RegressionList):
     """The regressions of one workflow."""
 
-    def get_queryset(self) -> QuerySet[Regression]:
-        if getattr(self, "swagger_fake_view", False):
-            return Regression.objects.none()
-        return super().get_queryset().filter(workflow=find_workflow(self.kwargs["slug"]))
 
-    @extend_schema(
-        operation_id="workflows_regressions",
-        parameters=[REGRESSION_ORDERING],
-        responses=RegressionSerializer(many=True),
-    )
-    def get(self, request: Request, *args: Any, **kwargs: Any) -> Response:
-        return super().get(request, *args, **kwargs)
-
-
-class RunRegressions(RegressionListView):
-    """The regressions that a run brought to light."""
-
-    def get_queryset(self) -> QuerySet[Regression]:
-        if getattr(self, "swagger_fake_view", False):
-            return Regression.objects.none()
-        run = get_object_or_404(Run.objects.only("pk"), pk=self.kwargs["pk"])
-        return super().get_queryset().filter(found_run=run)
-
-    @extend_schema(
-        operation_id="runs_regressions",
-        parameters=[REGRESSION_ORDERING],
-        responses=RegressionSerializer(many=True),
-    )
-    def get(self, request: Request, *args: Any, **kwargs: Any) -> Response:
-        return super().get(request, *args, **kwargs)
+@extend_schema_view(get=extend_schema(operation_id="runs_regressions"))
+class RunRegressions(RegressionList):
+    """The regressions that were found in a run."""
 
 
 class RegressionDetail(ApiView):
     """One regression."""
 
     permissions = {"GET": SEE_REGRESSIONS}
+    queryset = Regression.objects.select_related("workflow")
     serializer_class = RegressionSerializer
 
     @extend_schema(operation_id="regressions_read")
     def get(self, request: Request, pk: UUID) -> Response:
-        return Response(RegressionSerializer(find_regression(pk)).data)
-
-
-def find_regression(pk: UUID) -> Regression:
-    """The regression of a path."""
-    return get_object_or_404(Regression.objects.select_related("workflow"), pk=pk)
+        return Response(RegressionSerializer(self.get_object()).data)
 
 
 class Acknowledge(ApiView):
-    """Somebody has seen it."""
+    """Take a regression on."""
 
     permissions = {"POST": "evals_app.handle_regression"}
+    queryset = Regression.objects.select_related("workflow")
 
     @extend_schema(
         operation_id="regressions_acknowledge",
@@ -201,20 +157,21 @@ class Acknowledge(ApiView):
         responses={200: RegressionSerializer, 409: ErrorSerializer},
     )
     def post(self, request: Request, pk: UUID) -> Response:
-        """Say that somebody looks after it; again changes nothing, 409 once it is resolved."""
-        found = actions.acknowledge_regression(find_regression(pk), self.caller)
+        """Say that somebody works on it. Repeating it changes nothing; 409 once it is resolved."""
+        found = actions.acknowledge_regression(self.get_object(), self.caller)
         return Response(RegressionSerializer(found).data)
 
 
 class Resolve(ApiView):
-    """Somebody says it is over."""
+    """Close a regression."""
 
     permissions = {"POST": "evals_app.handle_regression"}
+    queryset = Regression.objects.select_related("workflow")
 
     @extend_schema(operation_id="regressions_resolve", request=None, responses={200: RegressionSerializer})
     def post(self, request: Request, pk: UUID) -> Response:
-        """Say that it is over; again changes nothing."""
-        found = actions.resolve_regression(find_regression(pk), self.caller)
+        """Say that it is over. Repeating it changes nothing."""
+        found = actions.resolve_regression(self.get_object(), self.caller)
         return Response(RegressionSerializer(found).data)
 
 
@@ -234,66 +191,43 @@ class Baseline(ApiView):
     @extend_schema(operation_id="workflows_baseline")
     def get(self, request: Request, slug: str) -> Response:
         """Count, mean and interval of every metric of every block, and what is pinned."""
-        return Response(_baseline(find_workflow(slug)))
+        return _baseline(slug)
 
     @extend_schema(operation_id="workflows_pin_baseline", request=PinSerializer)
     def put(self, request: Request, slug: str) -> Response:
         """Compare with one run or one version from now on."""
         workflow = find_workflow(slug)
         sent = self.read(PinSerializer)
-        run = version = None
-        if "run" in sent:
-            run = workflow.runs.filter(pk=sent["run"]).first()
-            if run is None:
-                raise _bad("run", f"{slug} has no run {sent['run']}.")
-        else:
-            version = workflow.versions.filter(number=sent["version"]).first()
-            if version is None:
-                raise _bad("version", f"{slug} has no version {sent['version']}.")
+        ((name, wanted),) = sent.items()  # the serializer takes either
+        run = workflow.runs.filter(pk=wanted).first() if name == "run" else None
+        version = workflow.versions.filter(number=wanted).first() if name == "version" else None
+        if run is None and version is None:
+            raise _bad(name, f"{slug} has no {name} {wanted}.")
         if problem := actions.pin_problem(workflow, run, version):
-            raise _bad("run" if run else "version", problem)
+            raise _bad(name, problem)
         actions.pin_baseline(workflow, run=run, version=version, user=self.caller)
-        return Response(_baseline(workflow))
+        return _baseline(slug)
 
     @extend_schema(operation_id="workflows_unpin_baseline", responses={200: BaselineSerializer})
     def delete(self, request: Request, slug: str) -> Response:
         """Go back to the last hundred runs."""
         workflow = find_workflow(slug)
         actions.pin_baseline(workflow, user=self.caller)
-        return Response(_baseline(workflow))
+        return _baseline(slug)
 
 
-def _baseline(workflow: Workflow) -> dict[str, Any]:
-    pinned = PinnedBaseline.objects.select_related("version", "pinned_by").filter(workflow=workflow).first()
-    rows = workflow.block_statistics.order_by("node_id").values(
-        "node_id", "count", "baseline", "pinned", "verdicts"
-    )
-    return {
-        "workflow": workflow.slug,
-        "pinned": pinned
-        and {
-            "run": str(pinned.run_id) if pinned.run_id else None,
-            "version": pinned.version.number if pinned.version else None,
-            "by": pinned.pinned_by.get_username() if pinned.pinned_by else None,
-            "at": pinned.pinned_at,
-        },
-        "blocks": [
-            {
-                "block": row["node_id"],
-                "count": row["count"],
-                "metrics": row["pinned"] or row["baseline"],
-                "verdicts": row["verdicts"],
-            }
-            for row in rows
-        ],
-    }
+def _baseline(slug: str) -> Response:
+    blocks = BlockStatistics.objects.order_by("node_id").defer("state", "slices")
+    workflows = Workflow.objects.select_related("pinned_baseline__version", "pinned_baseline__pinned_by")
+    workflow = get_object_or_404(workflows.prefetch_related(Prefetch("block_statistics", blocks)), slug=slug)
+    return Response(BaselineSerializer(workflow).data)
 
 
 # Souls
 
 
 class SoulHistory(ApiView):
-    """What a soul was, and how it did."""
+    """The versions of a soul."""
 
     permissions = {"GET": "workflows_app.view_soulversion"}
 
@@ -317,7 +251,7 @@ class Dashboard(ApiView):
 
     @extend_schema(operation_id="dashboard", parameters=[RANGE])
     def get(self, request: Request) -> Response:
-        """Pass rate, mean score, cost and runs, each with the range before and its course."""
+        """Pass rate, mean score, cost and runs, each with the range before and its values over time."""
         try:
             return Response(dashboard(_text(request, "range", "24h")))
         except UnknownRange as error:

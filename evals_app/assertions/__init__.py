@@ -1,11 +1,11 @@
 """The assertion engine: pure Python, no Django."""
 
-from .base import Assertion, BadOption, PassingRange, Verdict, option
-from .catalogue import assertion_types
-from .limits import CannotCheck
-from .results import AssertionsResult, GradingResult
-from .subject import AssertionContext, Subject
-from .suite import (
+from evals_app.assertions.base import Assertion, BadOption, PassingRange, Verdict, option
+from evals_app.assertions.catalogue import assertion_types
+from evals_app.assertions.context import AssertionContext, CheckedOutput
+from evals_app.assertions.limits import CannotCheck
+from evals_app.assertions.results import AssertionsResult, GradingResult
+from evals_app.assertions.runner import (
     AssertionPlan,
     Problem,
     compile_assertions,
@@ -22,10 +22,10 @@ __all__ = [
     "AssertionsResult",
     "BadOption",
     "CannotCheck",
+    "CheckedOutput",
     "GradingResult",
     "PassingRange",
     "Problem",
-    "Subject",
     "Verdict",
     "assertion_types",
     "compile_assertions",

@@ -1,13 +1,13 @@
-"""What every assertion type shares: the context it judges, its options, its verdict, its place in the registry."""
+"""What every assertion type shares: its options, its verdict, its place in the registry."""
 
 from __future__ import annotations
 
 import json
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar, Protocol, cast
+from typing import Any, ClassVar, Protocol
 
-from .subject import Subject
+from evals_app.assertions.context import CheckedOutput
 
 
 @dataclass(slots=True)
@@ -31,7 +31,7 @@ class PassingRange:
 
 
 class Kind(Protocol):
-    """How an option is written, read and documented."""
+    """How an option is read and documented."""
 
     @property
     def name(self) -> str:
@@ -63,18 +63,18 @@ class Assertion:
         registry[cls.type] = cls
 
     def prepare(self) -> None:
-        """Work out every cached property once, when compiled, so that no run has to."""
+        """Compute every cached property when compiled, so that no run has to."""
         for cls in type(self).__mro__:
             for name, attribute in vars(cls).items():
                 if isinstance(attribute, cached_property):
                     getattr(self, name)
 
-    def check(self, subject: Subject) -> Verdict:
+    def check(self, output: CheckedOutput) -> Verdict:
         """Return a verdict, or raise CannotCheck when there can be none."""
         raise NotImplementedError
 
     def passing(self) -> tuple[float | None, float | None]:
-        """Return the lowest and the highest measured number that pass; only asked of types that measure."""
+        """Return the lowest and the highest measured number that pass; only for types that measure."""
         return None, None
 
 
@@ -85,33 +85,14 @@ class Option:
     name: str
     kind: Kind
     description: str
-    required: bool
-    default: Any
+    required: bool = False
+    default: Any = None
     takes_null: bool = False
 
 
 def option(kind: Kind, description: str, *, takes_null: bool = False) -> dict[str, Any]:
     """Describe a dataclass field that is an option; without a default it is required."""
     return {"kind": kind, "description": description, "takes_null": takes_null}
-
-
-def options_of(cls: type[Assertion]) -> list[Option]:
-    """List the options an assertion type declares."""
-    found = []
-    for entry in fields(cls):
-        kind = cast("Kind", entry.metadata["kind"])
-        required = entry.default is MISSING
-        found.append(
-            Option(
-                name=entry.name,
-                kind=kind,
-                description=entry.metadata["description"],
-                required=required,
-                default=None if required else entry.default,
-                takes_null=entry.metadata["takes_null"],
-            )
-        )
-    return found
 
 
 registry: dict[str, type[Assertion]] = {}
@@ -126,11 +107,11 @@ class BadOption(ValueError):
         self.path = path
 
 
-def json_spelling(value: object) -> str:
-    """Spell a value as JSON, or raise BadOption where JSON has no word for it."""
+def json_text(value: object) -> str:
+    """Write a value as JSON, or raise BadOption where JSON cannot express it."""
     try:
         return json.dumps(value, ensure_ascii=False, allow_nan=False)
     except RecursionError:
         raise BadOption("is nested too deeply, or contains itself") from None
-    except (TypeError, ValueError) as fault:
-        raise BadOption(f"has no JSON form ({fault}); write it in quotes if text is meant") from None
+    except (TypeError, ValueError) as error:
+        raise BadOption(f"has no JSON form ({error}); write it in quotes if text is meant") from None

@@ -1,4 +1,4 @@
-"""How long and how much: the limits that keep every check bounded."""
+"""The limits in time and size that keep every check bounded."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MAX_DISTANCE_WORK = 200_000_000
 
 
 class CannotCheck(Exception):
-    """There is no verdict: the check could not be made at all, and why."""
+    """The check could not be made, and why; there is no verdict."""
 
 
 class PatternBudget:
@@ -40,13 +40,13 @@ class PatternBudget:
         return SHORT_PATTERN_SECONDS if self.spent >= BLOCK_PATTERN_SECONDS else PATTERN_SECONDS
 
     def spend(self, seconds: float) -> None:
-        """Note time that a pattern took."""
+        """Add the time a pattern took."""
         with self._lock:
             self.spent += seconds
 
 
 class Deadline:
-    """A point in time that long loops look at."""
+    """A time limit that long loops check."""
 
     __slots__ = ("_at", "_what")
 

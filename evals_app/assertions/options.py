@@ -1,4 +1,4 @@
-"""The kinds of value an option can have: how each is read, and what is said when it cannot be."""
+"""The kinds of value an option can have: how each is read, and the message when it cannot be."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from .base import BadOption, json_spelling
-from .patterns import BadPattern, TimedPattern, compile_pattern, shorten
+from evals_app.assertions.base import BadOption, json_text
+from evals_app.assertions.matching.patterns import TimedPattern, compile_pattern, quote
 
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,4})?")
 
 
 def describe(raw: object) -> str:
-    """Name a value of the wrong kind for a sentence."""
+    """Name a value of the wrong kind for a message."""
     if raw is None:
         return "null"
     if isinstance(raw, bool):
         return "true" if raw else "false"
     if isinstance(raw, str):
-        return f"the text {shorten(raw)}"
+        return f"the text {quote(raw)}"
     if isinstance(raw, int | float):
         return shorten_number(raw)
     if isinstance(raw, list | tuple):
@@ -32,13 +32,13 @@ def describe(raw: object) -> str:
 
 
 def shorten_number(number: float) -> str:
-    """Spell a number for a sentence, without trailing zeros and without a thousand digits."""
+    """Write a number for a message, without trailing zeros and without a thousand digits."""
     if isinstance(number, int) and abs(number) < 10**15:
         return f"{number:,}"
     try:
         return f"{float(number):,.6g}"
     except OverflowError:
-        return "a number beyond all range"
+        return "a number that is too large"
 
 
 class AnyValue:
@@ -56,7 +56,7 @@ class JsonValue:
     __slots__ = ("document", "text")
 
     def __init__(self, raw: Any) -> None:
-        self.text = json_spelling(raw)
+        self.text = json_text(raw)
         try:
             self.document = json.loads(self.text)
         except RecursionError:
@@ -65,7 +65,7 @@ class JsonValue:
 
 @dataclass(frozen=True)
 class Text:
-    """A text; a YAML bool or number means its JSON spelling."""
+    """A text; a YAML bool or number means its JSON text."""
 
     may_be_empty: bool = False
     name: str = "text"
@@ -76,7 +76,7 @@ class Text:
                 return raw
             raise BadOption("is empty, so it would match anything; give some text")
         if isinstance(raw, bool | int | float):
-            return json_spelling(raw)
+            return json_text(raw)
         raise BadOption(f"must be text, not {describe(raw)}")
 
 
@@ -88,19 +88,19 @@ class Texts:
 
     def parse(self, raw: Any) -> tuple[str, ...]:
         if not isinstance(raw, list | tuple):
-            return (_ITEM.parse(raw),)
+            return (_TEXT.parse(raw),)
         if not raw:
             raise BadOption("is an empty list; give at least one text")
         items = []
         for index, item in enumerate(raw):
             try:
-                items.append(_ITEM.parse(item))
-            except BadOption as fault:
-                raise BadOption(fault.message, f"[{index}]") from None
+                items.append(_TEXT.parse(item))
+            except BadOption as error:
+                raise BadOption(error.message, f"[{index}]") from None
         return tuple(items)
 
 
-_ITEM = Text()
+_TEXT = Text()
 
 
 @dataclass(frozen=True)
@@ -168,8 +168,8 @@ class WordCountRange:
             return None
         try:
             return _read_count(value, "must be a whole number")
-        except BadOption as fault:
-            raise BadOption(fault.message, f".{key}") from None
+        except BadOption as error:
+            raise BadOption(error.message, f".{key}") from None
 
 
 def _read_count(raw: Any, expected: str) -> int:
@@ -187,11 +187,7 @@ class Pattern:
     name = "pattern"
 
     def parse(self, raw: Any) -> TimedPattern:
-        text = _ITEM.parse(raw)
-        try:
-            return compile_pattern(text)
-        except BadPattern as fault:
-            raise BadOption(f"{shorten(text)} {fault}") from None
+        return compile_pattern(_TEXT.parse(raw))
 
 
 class Metric:
@@ -205,5 +201,5 @@ class Metric:
         if not raw.strip():
             raise BadOption("is empty; give a name or leave it out")
         if not raw.isprintable():
-            raise BadOption(f"has characters that cannot be shown: {shorten(raw)}")
+            raise BadOption(f"has characters that cannot be shown: {quote(raw)}")
         return raw

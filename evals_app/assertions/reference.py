@@ -6,8 +6,8 @@ import json
 import sys
 from typing import Any
 
-from . import limits
-from .catalogue import assertion_types
+from evals_app.assertions import limits
+from evals_app.assertions.catalogue import assertion_types
 
 _FAMILIES = {
     "text": "About the text",
@@ -39,24 +39,24 @@ Each gives a verdict (`passed`), a `score` from 0 to 1, a `reason` and, where th
 
 ## Rules for all types
 
-- **`not-`** before any type turns the verdict round, and the score into 1 minus the score. It turns a *verdict*, never an
+- **`not-`** before any type negates the verdict and turns the score into 1 minus the score. It negates a *verdict*, never an
   *error*: a bad pattern, a failed transform or a missing measurement fails with a score of 0, with or without `not-`.
 - **`transform: "json_path:<expression>"`** runs first, on the output parsed as JSON, and takes the first match: a string as
   it is, anything else as JSON text. JSONPath with filters, slices, `..`, quoted and non-ASCII names works, by
   jsonpath-ng; its `=~` and `sub()` are refused, because they cannot be stopped: use
   a `regex` assertion. No JSON, no match: that one assertion is an error, and says so.
-- **`weight`** is 1 unless given. With 0 an assertion still counts for passing, but not for the score. A block's score is the
+- **`weight`** is 1 by default. With 0 an assertion still counts for passing, but not for the score. A block's score is the
   weighted mean of its assertions' scores. Without a threshold a block passes when every assertion passes; with one, when its
   score reaches it.
 - **`metric`** reports the score under a name as well. Several assertions with one metric give their weighted mean; a metric
-  of assertions that all weigh 0 gives their plain mean.
+  of assertions that all have weight 0 gives their plain mean.
 - **Errors.** A check that cannot be made at all (a mistake in the configuration, a time limit, a cost that was not recorded) is
-  marked as an error; it fails, scores 0 and counts with its weight. One assertion that errs never stops another.
+  marked as an error; it fails, scores 0 and counts with its weight. An error in one assertion never stops another.
 - **Mistakes are refused when a workflow is saved**: unknown types and keys, a missing or empty value, a pattern, schema or path
   that does not compile, a number out of range. Nothing passes because it was misspelt.
 - **Values.** `null` means: left out (for `equals` it means JSON's null). A YAML bool or number where text is due means its JSON
-  spelling (`true`, `1.5`); a number in quotes is a number where one is due. Dates must be quoted.
-- An output that is not text is judged as its JSON text.
+  text (`true`, `1.5`); a number in quotes is a number where one is due. Dates must be quoted.
+- An output that is not text is checked as its JSON text.
 """
 
 _CLOSING = f"""## Limits
@@ -90,16 +90,12 @@ No output and no configuration hangs a run. What reaches a limit ends as an erro
 def render() -> str:
     """Return the whole page."""
     types = assertion_types()
-    parts = [_OPENING, "## The types", _overview(types)]
+    rows = [f"| [`{entry['type']}`](#{entry['type']}) | {entry['description']} |" for entry in types]
+    parts = [_OPENING, "## The types", "\n".join(["| type | passes when |", "|---|---|", *rows])]
     for family, title in _FAMILIES.items():
         parts.append(f"## {title}")
         parts.extend(_section(entry) for entry in types if entry["family"] == family)
     return "\n\n".join(part.strip() for part in (*parts, _CLOSING)) + "\n"
-
-
-def _overview(types: list[dict[str, Any]]) -> str:
-    rows = [f"| [`{entry['type']}`](#{entry['type']}) | {entry['description']} |" for entry in types]
-    return "\n".join(["| type | passes when |", "|---|---|", *rows])
 
 
 def _section(entry: dict[str, Any]) -> str:

@@ -1,11 +1,11 @@
-"""What comes out: one grading result per assertion, and their sum for a block."""
+"""Results: one grading result per assertion, and their sum for a block."""
 
 from __future__ import annotations
 
 import math
 import sys
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 # Products and sums of weights outside this range may overflow or vanish, so they are scaled first.
@@ -26,17 +26,7 @@ class GradingResult:
     measured: float | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """Give the result as JSON-able values."""
-        return {
-            "type": self.type,
-            "passed": self.passed,
-            "score": self.score,
-            "reason": self.reason,
-            "weight": self.weight,
-            "metric": self.metric,
-            "error": self.error,
-            "measured": self.measured,
-        }
+        return asdict(self)
 
 
 @dataclass(slots=True)
@@ -47,7 +37,8 @@ class AssertionsResult:
 
     def add_result(self, result: GradingResult, weight: float = 1.0) -> None:
         """Append a result that counts with this weight; a bad weight counts as 1.0."""
-        result.weight = sound_weight(weight)
+        is_number = isinstance(weight, int | float) and not isinstance(weight, bool)
+        result.weight = float(weight) if is_number and 0 <= weight <= sys.float_info.max else 1.0
         self.results.append(result)
 
     @property
@@ -63,8 +54,7 @@ class AssertionsResult:
     @property
     def aggregate_score(self) -> float:
         """The weighted mean of the scores; 0.0 when nothing has weight."""
-        mean = _weighted_mean(self.results)
-        return 0.0 if mean is None else mean
+        return _weighted_mean(self.results) or 0.0
 
     @property
     def named_scores(self) -> dict[str, float]:
@@ -73,16 +63,20 @@ class AssertionsResult:
         for result in self.results:
             if result.metric is not None:
                 by_metric.setdefault(result.metric, []).append(result)
-        return {metric: _named_score(results) for metric, results in by_metric.items()}
+        means = {metric: (_weighted_mean(results), results) for metric, results in by_metric.items()}
+        return {
+            metric: math.fsum(result.score for result in results) / len(results) if mean is None else mean
+            for metric, (mean, results) in means.items()
+        }
 
     def passed(self, threshold: float | None = None) -> bool:
-        """Tell whether every assertion passed or, given a threshold, whether the aggregate reaches it."""
+        """Say whether every assertion passed or, with a threshold, whether the aggregate reaches it."""
         if threshold is None:
             return all(result.passed for result in self.results)
         return self.aggregate_score >= threshold
 
     def to_dict(self) -> dict[str, Any]:
-        """Give everything as JSON-able values, each assertion with its position."""
+        """Everything as JSON-able values, each assertion with its position."""
         return {
             "assertions": [{**result.to_dict(), "index": i} for i, result in enumerate(self.results)],
             "named_scores": self.named_scores,
@@ -91,13 +85,6 @@ class AssertionsResult:
             "aggregate_score": self.aggregate_score,
             "passed": self.passed(),
         }
-
-
-def sound_weight(weight: object) -> float:
-    """Return the weight if it can be one, else 1.0, so that an error still pulls the score down."""
-    if isinstance(weight, int | float) and not isinstance(weight, bool) and 0 <= weight <= sys.float_info.max:
-        return float(weight)
-    return 1.0
 
 
 def _bounded_sum(terms: Iterable[float]) -> float:
@@ -110,21 +97,14 @@ def _bounded_sum(terms: Iterable[float]) -> float:
 
 def _weighted_mean(results: list[GradingResult]) -> float | None:
     """Return the weighted mean score, or None when nothing has weight."""
-    heaviest = max((result.weight for result in results), default=0.0)
-    if not heaviest > 0:
+    largest = max((result.weight for result in results), default=0.0)
+    if not largest > 0:
         return None
     low, high = _SAFE_WEIGHTS
-    if low < heaviest < high:
+    if low < largest < high:
         weights = [result.weight for result in results]
     else:
-        exponent = -math.frexp(heaviest)[1]
+        exponent = -math.frexp(largest)[1]
         weights = [math.ldexp(result.weight, exponent) for result in results]
     score = math.fsum(weight * result.score for weight, result in zip(weights, results, strict=True))
     return score / math.fsum(weights)
-
-
-def _named_score(results: list[GradingResult]) -> float:
-    mean = _weighted_mean(results)
-    if mean is None:
-        return math.fsum(result.score for result in results) / len(results)
-    return mean

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +12,7 @@ _ORDER = (WORSE, BETTER, REMOVED, ADDED, SAME)
 
 @dataclass(frozen=True, slots=True)
 class CaseVerdict:
-    """What one evaluation said of one case."""
+    """The result of one case in one evaluation."""
 
     id: str
     passed: bool
@@ -33,16 +33,16 @@ class CaseChange:
         return self.after.score - self.before.score if self.before and self.after else None
 
     def to_dict(self) -> dict[str, Any]:
-        def told(one: CaseVerdict | None) -> dict[str, Any] | None:
-            return {"passed": one.passed, "score": one.score} if one else None
-
-        return {"id": self.id, "kind": self.kind, "before": told(self.before), "after": told(self.after)}
+        sides = {"before": self.before, "after": self.after}
+        return {"id": self.id, "kind": self.kind} | {
+            name: {"passed": one.passed, "score": one.score} if one else None for name, one in sides.items()
+        }
 
 
 def compare(before: Iterable[CaseVerdict], after: Iterable[CaseVerdict]) -> list[CaseChange]:
     """Every case of either: flips for the worse, for the better, gone, new, and then the unchanged."""
-    old: Mapping[str, CaseVerdict] = {one.id: one for one in before}
-    new: Mapping[str, CaseVerdict] = {one.id: one for one in after}
+    old = {one.id: one for one in before}
+    new = {one.id: one for one in after}
     changes = [
         CaseChange(case_id, _kind(old.get(case_id), new.get(case_id)), old.get(case_id), new.get(case_id))
         for case_id in dict.fromkeys((*new, *old))

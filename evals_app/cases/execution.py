@@ -1,36 +1,56 @@
-"""Executes a workflow in this process, without any table: some blocks frozen, only what is asked for executed."""
+"""Executes cases in this process, without any table: several at once, some blocks frozen, only the needed ones executed."""
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Any
 
 from evals_app.assertions import AssertionContext, AssertionPlan, compile_assertions
-from evals_app.cases.budget import Budget, BudgetedSpend
-from evals_app.cases.prepare import is_measured
-from evals_app.cases.results import NodeOutcome, total_cost
-from evals_app.cases.surroundings import Surroundings
-from workflows_app.engine.blocks import ChildResult, Tools
-from workflows_app.engine.definition import GateBlockDef, WorkflowDefinition
+from evals_app.cases.budget import Budget
+from evals_app.cases.document import Document
+from evals_app.cases.environment import Environment
+from evals_app.cases.prepare import BlockAssertions, PreparedCase, context_for_outcome, is_measured
+from evals_app.cases.results import ERROR, FAILED, Attempt, BlockScore, CaseResult, NodeOutcome, total_cost
+from evals_app.cases.verdicts import attempt_of, decide, skipped
+from workflows_app.engine.blocks.base import ChildResult, Tools
+from workflows_app.engine.definition import GateBlockDef, WorkflowBlockDef, WorkflowDefinition
 from workflows_app.engine.execute import next_attempt, run_block
 from workflows_app.engine.graph import Graph
-from workflows_app.engine.inputs import check_inputs
+from workflows_app.engine.limits import CallEstimate, Spend
 from workflows_app.engine.records import Key, NodeRecord, Step
 from workflows_app.engine.results import BlockFailure, BlockResult, Tokens
-from workflows_app.engine.schedule import Plan
+from workflows_app.engine.schedule import MOST_BLOCKS_AT_ONCE, Plan
+from workflows_app.engine.values.inputs import check_inputs
 
-MOST_BLOCKS_AT_ONCE = 8
+OVER_BUDGET = "over_budget"
+# A block that failed for one of these says nothing about the workflow: the case could not be tried.
+NOT_THE_WORKFLOW = frozenset(
+    {
+        OVER_BUDGET,
+        "auth",
+        "blocked_address",
+        "no_sandbox",
+        "quota",
+        "rate_limited",
+        "sandbox_unavailable",
+        "server_error",
+        "unknown_provider",
+        "unknown_soul",
+        "unknown_workflow",
+        "unreachable",
+    }
+)
 
 
-def needed_blocks(definition: WorkflowDefinition, asked: Collection[str]) -> frozenset[str]:
-    """The asked blocks and everything that may run before them: the rest need not be paid for."""
+def needed_blocks(definition: WorkflowDefinition, wanted: Collection[str]) -> frozenset[str]:
+    """The wanted blocks and everything that may run before them; the rest would cost money for nothing."""
     graph = Graph(definition)
     needed: set[str] = set()
-    for block_id in asked:
+    for block_id in wanted:
         outermost = (*graph.around(block_id), block_id)[0]
         upstream = graph.upstream(outermost)
         needed |= {outermost, *graph.inside(outermost, deep=True)}
@@ -39,77 +59,115 @@ def needed_blocks(definition: WorkflowDefinition, asked: Collection[str]) -> fro
 
 
 @dataclass
-class Workshop:
+class BudgetedSpend(Spend):
+    """The spending of one case, which also counts in the budget of the evaluation."""
+
+    budget: Budget = field(default_factory=Budget)
+    _reserved: dict[str, list[Decimal]] = field(default_factory=dict, init=False)
+
+    def check_call(self, block_id: str, call: CallEstimate) -> list[str]:
+        """Refuse a call that does not fit under the run's caps or the budget."""
+        warnings = super().check_call(block_id, call)
+        if self.budget.cap_usd is None:
+            return warnings
+        cost = call.max_cost(self.overrides)
+        unknown = f"--max-cost cannot be kept: the price of model '{call.model}' is unknown."
+        refusal = unknown if cost is None else self.budget.refusal(cost)
+        if cost is None or refusal is not None:
+            raise BlockFailure(OVER_BUDGET, refusal or unknown, is_retryable=False)
+        self._reserved.setdefault(block_id, []).append(cost)
+        self.budget.reserved_usd += cost
+        return warnings
+
+    def add(self, block_id: str, cost_usd: Decimal | float | None, tokens: int | None) -> None:
+        """Note what a call took and give back what was reserved for it."""
+        super().add(block_id, cost_usd, tokens)
+        if isinstance(self.definition.blocks[block_id], WorkflowBlockDef):
+            return  # the child run has paid for itself
+        if self._reserved.get(block_id):
+            self.budget.reserved_usd -= self._reserved[block_id].pop()
+        self.budget.spent_usd += Decimal(str(cost_usd or 0))
+
+    def close(self) -> None:
+        """Give back what calls that failed had reserved."""
+        for costs in self._reserved.values():
+            self.budget.reserved_usd -= sum(costs, Decimal(0))
+        self._reserved.clear()
+
+
+@dataclass
+class Shared:
     """What all executions of one evaluation share; make it inside the event loop."""
 
-    surroundings: Surroundings
-    budget: Budget = field(default_factory=Budget)
-    _turns: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(MOST_BLOCKS_AT_ONCE))
+    environment: Environment
+    budget: Budget
+    block_slots: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(MOST_BLOCKS_AT_ONCE))
 
-    def turn(self, step: Step) -> asyncio.Semaphore:
-        """A place to run one block; a child run is none, or it would wait for its own blocks' places."""
-        return asyncio.Semaphore() if step.kind == "workflow" else self._turns
+    def slot(self, step: Step) -> asyncio.Semaphore:
+        """A slot to run one block; a child run takes none, or it would wait for its own blocks' slots."""
+        return asyncio.Semaphore() if step.kind == "workflow" else self.block_slots
 
 
 class Execution:
-    """One run of one definition; `plan` and `nodes` tell afterwards what happened."""
+    """One run of one definition; afterwards `plan` and `nodes` hold what happened."""
 
     def __init__(
         self,
         definition: WorkflowDefinition,
         inputs: Mapping[str, Any],
-        workshop: Workshop,
+        shared: Shared,
         *,
+        name: str,
         fixtures: Mapping[str, Any] | None = None,
         needed: frozenset[str] | None = None,
         depth: int = 0,
     ) -> None:
         self.definition = definition
-        self.workshop = workshop
+        self.name = name
+        self.shared = shared
         self.needed = needed
         self.depth = depth
         self.nodes: list[NodeOutcome] = []
         self.inputs, faults = check_inputs(definition, dict(inputs))
         if faults:
             raise BlockFailure("bad_inputs", "; ".join(map(str, faults)), is_retryable=False)
-        surroundings = workshop.surroundings
-        self.spend = BudgetedSpend(definition, surroundings.price_overrides, budget=workshop.budget)
-        self._judges = _judges(definition)
+        self.spend = BudgetedSpend(definition, shared.environment.price_overrides, budget=shared.budget)
+        self._gate_plans = _gate_plans(definition)
         self.plan = Plan(
             definition,
             inputs=self.inputs,
             run={"id": "eval", "number": 0, "version": 0},
             frozen=fixtures,
-            judge=self._note_frozen,
+            evaluate_frozen=self._add_frozen,
         )
 
     @property
     def cost_usd(self) -> float | None:
         return total_cost(node.cost_usd for node in self.nodes if not node.is_frozen)
 
+    def token_count(self, kind: str) -> int:
+        return sum(node.tokens[kind] for node in self.nodes if node.tokens)
+
     async def run(self) -> None:
-        """Run to the end, or as far as anybody asked."""
-        flights: dict[asyncio.Task[NodeRecord], Key] = {}
+        """Run to the end, or as far as is needed."""
+        running: dict[asyncio.Task[NodeRecord], Key] = {}
         try:
             while not self.plan.failure:
-                under_way = set(flights.values())
+                started = set(running.values())
                 for step in self.plan.ready():
-                    if step.key not in under_way and self._is_needed(step):
-                        flights[asyncio.create_task(self._execute(step))] = step.key
-                if not flights:
+                    if step.key not in started and (self.needed is None or step.block_id in self.needed):
+                        running[asyncio.create_task(self._execute(step))] = step.key
+                if not running:
                     return
-                done, _ = await asyncio.wait(flights, return_when=asyncio.FIRST_COMPLETED)
+                done, _ = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
                 for task in done:
-                    flights.pop(task)
+                    running.pop(task)
                     self.plan.record(task.result())
         finally:
-            for task in flights:
+            for task in running:
                 task.cancel()
-            await asyncio.gather(*flights, return_exceptions=True)
+            await asyncio.gather(*running, return_exceptions=True)
             self.spend.close()
-
-    def _is_needed(self, step: Step) -> bool:
-        return self.needed is None or step.block_id in self.needed
 
     async def _execute(self, step: Step) -> NodeRecord:
         """Run one node, as often as its retry rules allow."""
@@ -119,7 +177,7 @@ class Execution:
             attempt += 1
             started = time.monotonic()
             try:
-                async with self.workshop.turn(step):
+                async with self.shared.slot(step):
                     result = await run_block(step, self.definition, self.plan.context, self._tools())
             except BlockFailure as failure:
                 delay = next_attempt(block, failure, attempt)
@@ -135,37 +193,33 @@ class Execution:
                 return self._finished(step, result)
 
     def _tools(self) -> Tools:
-        surroundings = self.workshop.surroundings
+        environment = self.shared.environment
         return Tools(
             spend=self.spend,
-            souls={**surroundings.souls, **self.definition.souls},
-            provider=surroundings.provider,
-            sandbox=surroundings.sandbox if self.definition.has_code else None,
-            price_overrides=surroundings.price_overrides,
+            souls={**environment.souls, **self.definition.souls},
+            provider=environment.provider,
+            sandbox=environment.sandbox if self.definition.has_code else None,
+            price_overrides=environment.price_overrides,
             run_child=self._run_child,
         )
 
-    # What became of nodes
-
     def _failed(self, step: Step, failure: BlockFailure) -> NodeRecord:
         error: dict[str, Any] = {**failure.to_dict()}
-        self.nodes.append(
-            NodeOutcome(node_id=step.node_id, iteration=step.iteration, error=error, cost_usd=0.0)
-        )
+        self._add_node(step, error=error, cost_usd=0.0)
         return NodeRecord(node_id=step.node_id, iteration=step.iteration, status="failed", error=error)
 
     def _finished(self, step: Step, result: BlockResult) -> NodeRecord:
-        outcome = NodeOutcome(
-            node_id=step.node_id,
-            iteration=step.iteration,
+        node = self._add_node(
+            step,
             output=result.output,
             cost_usd=None if result.cost_usd is None else float(result.cost_usd),
             tokens=result.tokens.to_dict() if result.tokens else None,
             latency_ms=result.latency_ms,
             soul_id=result.soul_id,
             soul_version=result.soul_version,
+            prompt=result.prompt,
+            prompt_hash=result.prompt_hash,
         )
-        self.nodes.append(outcome)
         record = NodeRecord(
             node_id=step.node_id,
             iteration=step.iteration,
@@ -173,32 +227,39 @@ class Execution:
             exit_handle=result.exit_handle,
             error=result.error,
         )
-        return self._judged(record, outcome)
+        return self._with_verdict(record, node)
 
-    def _note_frozen(self, record: NodeRecord) -> NodeRecord:
-        outcome = NodeOutcome(
-            node_id=record.node_id, iteration=record.iteration, output=record.output, is_frozen=True
-        )
-        self.nodes.append(outcome)
-        return self._judged(record, outcome)
+    def _add_frozen(self, record: NodeRecord) -> NodeRecord:
+        return self._with_verdict(record, self._add_node(record, output=record.output, is_frozen=True))
 
-    def _judged(self, record: NodeRecord, outcome: NodeOutcome) -> NodeRecord:
-        """The record with the verdict of the block's own assertions, if a gate may ask for it."""
-        judges = self._judges.get(record.node_id)
-        if judges is None:
+    def _add_node(self, step: Step | NodeRecord, **facts: Any) -> NodeOutcome:
+        self.nodes.append(NodeOutcome(node_id=step.node_id, iteration=step.iteration, **facts))
+        return self.nodes[-1]
+
+    def _with_verdict(self, record: NodeRecord, node: NodeOutcome) -> NodeRecord:
+        """The record with the verdict of the block's own assertions, if a gate may read it."""
+        plans = self._gate_plans.get(record.node_id)
+        if plans is None or not plans[node.is_frozen]:
             return record
-        graded = judges[outcome.is_frozen].run(context_of(self, outcome))
-        if not graded.results:
-            return record
+        graded = plans[node.is_frozen].run(self.context_for(node))
         return replace(record, eval_passed=graded.passed(), eval_score=graded.aggregate_score)
 
-    # Children
+    def context_for(self, node: NodeOutcome) -> AssertionContext:
+        """What the assertions of one of its nodes are checked against."""
+        return context_for_outcome(self.definition, node, self.inputs, self.name)
 
     async def _run_child(self, workflow_ref: str, inputs: Mapping[str, Any], max_depth: int) -> ChildResult:
         if self.depth + 1 > max_depth:
             message = f"{workflow_ref} would run at depth {self.depth + 1}; max_depth is {max_depth}."
             raise BlockFailure("too_deep", message, is_retryable=False)
-        child = Execution(self._child_definition(workflow_ref), inputs, self.workshop, depth=self.depth + 1)
+        try:
+            definition = self.shared.environment.find_workflow(workflow_ref)
+        except LookupError as error:
+            raise BlockFailure("unknown_workflow", str(error), is_retryable=False) from None
+        if definition is None:
+            message = f"There is no workflow '{workflow_ref}' here to run; give the block a fixture."
+            raise BlockFailure("unknown_workflow", message, is_retryable=False)
+        child = Execution(definition, inputs, self.shared, name=workflow_ref, depth=self.depth + 1)
         await child.run()
         cost, failure = child.cost_usd, child.plan.failure
         return ChildResult(
@@ -207,54 +268,99 @@ class Execution:
             outputs={} if failure else child.plan.outputs(),
             error=failure.to_dict() if failure else None,
             cost_usd=None if cost is None else Decimal(str(cost)),
-            tokens=_total_tokens(child.nodes),
+            tokens=Tokens(prompt=child.token_count("prompt"), completion=child.token_count("completion")),
         )
 
-    def _child_definition(self, slug: str) -> WorkflowDefinition:
-        try:
-            found = self.workshop.surroundings.find_workflow(slug)
-        except LookupError as error:
-            raise BlockFailure("unknown_workflow", str(error), is_retryable=False) from None
-        if found is None:
-            message = f"There is no workflow '{slug}' here to run; give the block a fixture."
-            raise BlockFailure("unknown_workflow", message, is_retryable=False)
-        return found
 
-
-def context_of(execution: Execution, node: NodeOutcome) -> AssertionContext:
-    """What the assertions of an executed node may look at."""
-    definition = execution.definition
-    return AssertionContext(
-        output=node.output,
-        soul_id=node.soul_id,
-        soul_version=node.soul_version,
-        block_id=node.node_id,
-        block_type=definition.blocks[node.node_id.partition(".")[0]].type,
-        cost_usd=None if node.is_frozen else node.cost_usd,
-        total_tokens=node.tokens["total"] if node.tokens else None,
-        latency_ms=node.latency_ms,
-        variables=execution.inputs,
-        workflow_id=definition.slug or definition.name,
-    )
-
-
-def _judges(definition: WorkflowDefinition) -> dict[str, tuple[AssertionPlan, AssertionPlan]]:
-    """The blocks' own assertions, for outputs that were executed and for frozen ones, where gates ask for them."""
+def _gate_plans(definition: WorkflowDefinition) -> dict[str, tuple[AssertionPlan, AssertionPlan]]:
+    """The blocks' own assertions, for executed and for frozen outputs, where a gate reads their verdict."""
     gates = [block for block in definition.blocks.values() if isinstance(block, GateBlockDef)]
     if all(gate.soul_ref for gate in gates):
         return {}
     return {
-        block.id: (
-            compile_assertions(block.assertions),
-            compile_assertions([one for one in block.assertions if not is_measured(one)]),
+        block_id: (
+            compile_assertions(assertions),
+            compile_assertions([one for one in assertions if not is_measured(one)]),
         )
-        for block in definition.blocks.values()
-        if block.assertions
+        for block_id, assertions in definition.assertions_by_block.items()
     }
 
 
-def _total_tokens(nodes: list[NodeOutcome]) -> Tokens:
-    known = [node.tokens for node in nodes if node.tokens]
-    return Tokens(
-        prompt=sum(one["prompt"] for one in known), completion=sum(one["completion"] for one in known)
+async def execute_cases(
+    document: Document,
+    cases: Mapping[int, PreparedCase],
+    environment: Environment,
+    budget: Budget,
+    *,
+    at_once: int,
+    why_skipped: Callable[[], str | None],
+    finish: Callable[[int, CaseResult], None],
+) -> None:
+    """Run cases to their verdicts, and `finish` each by its position."""
+    shared = Shared(environment, budget)
+    slots = asyncio.Semaphore(at_once)
+
+    async def execute(position: int, prepared: PreparedCase) -> None:
+        async with slots:
+            reason = why_skipped()
+            if reason:
+                finish(position, skipped(prepared, reason))
+                return
+            attempts = [_try_case(document, prepared, shared) for _ in range(prepared.case.repeats)]
+            finish(position, decide(prepared, tuple(await asyncio.gather(*attempts))))
+
+    try:
+        async with asyncio.TaskGroup() as group:
+            for position, prepared in cases.items():
+                group.create_task(execute(position, prepared))
+    finally:
+        await environment.close()
+
+
+async def _try_case(document: Document, prepared: PreparedCase, shared: Shared) -> Attempt:
+    """Execute what the case needs, then check its blocks."""
+    started = time.perf_counter()
+    case = prepared.case
+    try:
+        execution = Execution(
+            document.definition,
+            case.inputs,
+            shared,
+            name=document.name,
+            fixtures=case.fixtures,
+            needed=needed_blocks(document.definition, [block.block_id for block in prepared.blocks]),
+        )
+    except BlockFailure as refused:
+        return Attempt(status=FAILED, score=0.0, error=refused.message)
+    await execution.run()
+    blocks = tuple([await _score(block, execution) for block in prepared.blocks])
+    attempt = attempt_of(blocks, seconds=time.perf_counter() - started)
+    is_broken = any(node.error and node.error["type"] in NOT_THE_WORKFLOW for node in execution.nodes)
+    failure = execution.plan.failure
+    return replace(
+        attempt,
+        status=ERROR if is_broken and attempt.status == FAILED else attempt.status,
+        error=attempt.error or (failure.message if failure else None),
+        cost_usd=execution.cost_usd,
+        nodes=tuple(execution.nodes),
+        inputs=execution.inputs,
+        run_failed=failure is not None,
     )
+
+
+async def _score(block: BlockAssertions, execution: Execution) -> BlockScore:
+    """Check the last output of a block; one without an output has failed."""
+    record = execution.plan.context.records.get(block.block_id)
+    failure = execution.plan.failure
+    if record is None:
+        reason = failure.message if failure else "it was not executed: no route led to it"
+    elif record.status != "completed":
+        reason = str((record.error or {}).get("message", "it failed"))
+    else:
+        key = (record.node_id, record.iteration)
+        nodes = (one for one in reversed(execution.nodes) if (one.node_id, one.iteration) == key)
+        # A block that the plan itself completes has an output and nothing else.
+        alone = NodeOutcome(node_id=record.node_id, iteration=record.iteration, output=str(record.output))
+        node = next(nodes, alone)
+        return await asyncio.to_thread(block.grade, execution.context_for(node), is_frozen=node.is_frozen)
+    return BlockScore(block.block_id, 0.0, False, error=reason)

@@ -1,4 +1,4 @@
-"""Which assertions decide a case, and whether anything has to be executed to ask them."""
+"""Which assertions decide a case, and whether anything has to be executed for them."""
 
 from __future__ import annotations
 
@@ -7,49 +7,39 @@ from dataclasses import dataclass
 from typing import Any
 
 from evals_app.assertions import AssertionContext, AssertionPlan, compile_assertions
-from evals_app.cases.document import Document
-from evals_app.cases.results import BlockScore, Check
-from workflows_app.engine.definition import EvalCase
+from evals_app.cases.document import Document, cases_in
+from evals_app.cases.results import BlockScore, CaseAssertion, Check, NodeOutcome
+from workflows_app.engine.definition import EvalCase, WorkflowDefinition
 
-# What only an execution can measure; of a frozen output a block's own assertions of these kinds say nothing.
+# What only an execution can measure: a block's own assertions of these types skip frozen outputs.
 MEASURED_TYPES = frozenset({"cost", "latency"})
 
 
 @dataclass(frozen=True)
-class Asked:
-    """One assertion and where it is written."""
-
-    config: dict[str, Any]
-    is_own: bool
-    index: int
-    line: int | None
-
-
-@dataclass(frozen=True)
-class AskedBlock:
-    """The assertions one block has to answer in a case."""
+class BlockAssertions:
+    """The assertions that one block has to pass in a case."""
 
     block_id: str
-    block_type: str
-    asked: tuple[Asked, ...]
+    assertions: tuple[CaseAssertion, ...]
     plan: AssertionPlan
 
     def grade(self, context: AssertionContext, *, is_frozen: bool) -> BlockScore:
-        """Ask every assertion of one output."""
+        """Check one output by every assertion."""
         graded = self.plan.run(context)
         checks = tuple(
-            Check(asked.config, result, asked.is_own, asked.index, asked.line)
-            for asked, result in zip(self.asked, graded.results, strict=True)
+            Check(one.config, one.is_own, one.index, one.line, result)
+            for one, result in zip(self.assertions, graded.results, strict=True)
         )
         has_passed = bool(checks) and graded.passed()
         return BlockScore(
             self.block_id,
-            _score(graded.aggregate_score, graded.total_weight, has_passed),
+            # Where no assertion has weight, the verdict is the score.
+            graded.aggregate_score if graded.total_weight > 0 else float(has_passed),
             has_passed,
             checks,
             str(context.output),
             is_frozen,
-            None if checks else "it has no assertion that could be asked",
+            None if checks else "it has no assertion that could be checked",
         )
 
 
@@ -58,50 +48,53 @@ class PreparedCase:
     """A case with its assertions compiled."""
 
     case: EvalCase
-    blocks: tuple[AskedBlock, ...]
+    blocks: tuple[BlockAssertions, ...]
 
     @property
     def is_frozen(self) -> bool:
-        """Whether every block asked has a fixture, so that nothing is executed."""
+        """Whether every block it checks has a fixture, so that nothing is executed."""
         return all(block.block_id in self.case.fixtures for block in self.blocks)
 
 
 def prepare(document: Document, index: int) -> PreparedCase:
     """Compile the assertions of one case."""
-    suite = document.definition.eval
-    assert suite is not None, "a document without cases has none to prepare"
-    case = suite.cases[index]
-    blocks = tuple(_asked_block(document, case, index, name) for name in _decisive(document, case))
-    return PreparedCase(case, blocks)
+    case = cases_in(document.definition)[index]
+    decides_by_blocks = case.include_block_assertions and not case.expected
+    names = document.definition.assertions_by_block if decides_by_blocks else case.expected
+    return PreparedCase(case, tuple(_block_assertions(document, case, index, name) for name in names))
 
 
-def _decisive(document: Document, case: EvalCase) -> list[str]:
-    """The blocks that decide a case: the expected ones; with none of these, and only if asked, all with assertions."""
-    if case.expected or not case.include_block_assertions:
-        return list(case.expected)
-    return [block.id for block in document.definition.blocks.values() if block.assertions]
-
-
-def _asked_block(document: Document, case: EvalCase, case_index: int, block_id: str) -> AskedBlock:
+def _block_assertions(document: Document, case: EvalCase, case_index: int, block_id: str) -> BlockAssertions:
     block = document.definition.blocks[block_id]
-    asked = [
-        Asked(config, False, at, document.line("eval", "cases", case_index, "expected", block_id, at))
+    line = document.parsed.line
+    assertions = [
+        CaseAssertion(config, False, at, line(("eval", "cases", case_index, "expected", block_id, at)))
         for at, config in enumerate(case.expected.get(block_id, ()))
     ]
     if case.include_block_assertions:
-        asked += [
-            Asked(config, True, at, document.line("blocks", block_id, "assertions", at))
+        assertions += [
+            CaseAssertion(config, True, at, line(("blocks", block_id, "assertions", at)))
             for at, config in enumerate(block.assertions or ())
             if block_id not in case.fixtures or not is_measured(config)
         ]
-    return AskedBlock(block_id, block.type, tuple(asked), compile_assertions([one.config for one in asked]))
+    return BlockAssertions(
+        block_id, tuple(assertions), compile_assertions([one.config for one in assertions])
+    )
+
+
+def context_for_outcome(
+    definition: WorkflowDefinition, node: NodeOutcome, inputs: Mapping[str, Any], workflow_id: str
+) -> AssertionContext:
+    """What the assertions of a node of a case are checked against; a case has no run yet."""
+    return AssertionContext.for_node(
+        node,
+        block_type=definition.blocks[node.node_id.partition(".")[0]].type,
+        variables=dict(inputs),
+        run_id=None,
+        workflow_id=workflow_id,
+    )
 
 
 def is_measured(config: Mapping[str, Any]) -> bool:
     """Whether an assertion is about what an execution took."""
     return str(config.get("type", "")).removeprefix("not-") in MEASURED_TYPES
-
-
-def _score(aggregate: float, weight: float, has_passed: bool) -> float:
-    """A block's score; one whose assertions all weigh nothing is judged by its verdict."""
-    return aggregate if weight > 0 else float(has_passed)

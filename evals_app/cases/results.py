@@ -1,4 +1,4 @@
-"""What a suite of eval cases answered: plain data, from one assertion up to the suite."""
+"""The results of eval cases as plain data, from one assertion up to the suite."""
 
 from __future__ import annotations
 
@@ -15,14 +15,20 @@ LONGEST_OUTPUT = 10_000  # characters of an output that reports and tables keep
 
 
 @dataclass(frozen=True, slots=True)
-class Check:
-    """One assertion of a case: what it asked, where it is written, and what it answered."""
+class CaseAssertion:
+    """One assertion of a case and where it is written."""
 
     config: dict[str, Any]
+    is_own: bool  # from the block's own list, not from `expected`
+    index: int
+    line: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Check(CaseAssertion):
+    """An assertion of a case and its result."""
+
     result: GradingResult
-    is_own: bool = False  # from the block's own list, not from `expected`
-    index: int = 0
-    line: int | None = None
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -37,7 +43,7 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class BlockScore:
-    """What the assertions said of one block; without an output there was nothing to ask."""
+    """The results of one block's assertions; without an output there are none."""
 
     block_id: str
     score: float
@@ -53,15 +59,20 @@ class BlockScore:
             "score": self.score,
             "passed": self.passed,
             "frozen": self.is_frozen,
-            "output": _shortened(self.output),
+            "output": self._short_output(),
             "error": self.error,
             "assertions": [check.to_dict() for check in self.checks],
         }
 
+    def _short_output(self) -> str | None:
+        if self.output is None or len(self.output) <= LONGEST_OUTPUT:
+            return self.output
+        return f"{self.output[:LONGEST_OUTPUT]}…"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeOutcome:
-    """One node of an executed case, as it is kept when there is somewhere to keep it."""
+    """One node of an executed case, as it is stored where there is a database."""
 
     node_id: str
     iteration: int = 1
@@ -71,8 +82,14 @@ class NodeOutcome:
     latency_ms: float | None = None
     soul_id: str = ""
     soul_version: str = ""
+    prompt: str = ""
+    prompt_hash: str = ""
     error: dict[str, Any] | None = None
     is_frozen: bool = False
+
+    @property
+    def total_tokens(self) -> int | None:
+        return self.tokens["total"] if self.tokens else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,10 +105,6 @@ class Attempt:
     nodes: tuple[NodeOutcome, ...] = ()
     inputs: dict[str, Any] = field(default_factory=dict)
     run_failed: bool = False
-
-    @property
-    def assertion_count(self) -> int:
-        return sum(len(block.checks) for block in self.blocks)
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -133,19 +146,20 @@ class CaseResult:
 
     @property
     def assertion_count(self) -> int:
-        return sum(attempt.assertion_count for attempt in self.attempts)
+        return sum(len(block.checks) for attempt in self.attempts for block in attempt.blocks)
 
     @property
-    def told(self) -> Attempt | None:
+    def decisive_attempt(self) -> Attempt | None:
         """The attempt that shows why: the first that did not pass, else the last."""
-        failed = [attempt for attempt in self.attempts if attempt.status != PASSED]
-        return next(iter((*failed, *self.attempts[-1:])), None)
+        failed = (attempt for attempt in self.attempts if attempt.status != PASSED)
+        return next(failed, self.attempts[-1] if self.attempts else None)
 
     def failing(self) -> Iterator[tuple[BlockScore, Check | None]]:
-        """Each failed assertion of the attempt that shows why; a block without an output stands with None."""
-        if self.told is None or self.passed:
+        """Each failed assertion of the decisive attempt; a block without an output comes with None."""
+        attempt = self.decisive_attempt
+        if attempt is None or self.passed:
             return
-        for block in self.told.blocks:
+        for block in attempt.blocks:
             if block.error is not None:
                 yield block, None
             yield from ((block, check) for check in block.checks if not check.result.passed)
@@ -194,7 +208,7 @@ class SuiteResult:
         return sum(case.assertion_count for case in self.cases)
 
     def count(self, status: str) -> int:
-        """How many cases ended so."""
+        """How many cases have this status."""
         return sum(case.status == status for case in self.cases)
 
     def to_dict(self) -> dict[str, Any]:
@@ -213,20 +227,10 @@ class SuiteResult:
         }
 
 
-def _shortened(output: str | None) -> str | None:
-    if output is None or len(output) <= LONGEST_OUTPUT:
-        return output
-    return f"{output[:LONGEST_OUTPUT]}…"
-
-
 def total_cost(costs: Iterable[float | None]) -> float | None:
     """The sum, or None if a part of it is unknown."""
-    total = 0.0
-    for cost in costs:
-        if cost is None:
-            return None
-        total += cost
-    return total
+    found = list(costs)
+    return None if None in found else sum(filter(None, found), 0.0)
 
 
 def mean(scores: Iterable[float]) -> float:

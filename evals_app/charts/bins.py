@@ -7,7 +7,7 @@ from datetime import datetime
 from functools import cached_property
 
 from evals_app.charts.scale import finite
-from workflows_app import formats
+from workflows_app.display import formats
 
 
 @dataclass(frozen=True)
@@ -74,20 +74,14 @@ class Bin:
             when = f"{first.at:%d %b %Y %H:%M}" if first.at else ""
             parts = [first.label, formats.metric(finite(first.value), metric), word, first.version, when]
             return " · ".join(part for part in parts if part)
-        bad = self.bad
+        numbers = (self.mean, min(self.known, default=None), max(self.known, default=None))
+        mean, low, high = (formats.metric(v, metric) for v in numbers)
         parts = [
             f"{first.label} to {last.label}",
-            *self._values(metric),
-            f"{bad} of {len(self.points)} not passed" if bad else f"{len(self.points)} runs",
+            mean if low == high else f"mean {mean} · {low} to {high}",
+            f"{self.bad} of {len(self.points)} not passed" if self.bad else f"{len(self.points)} runs",
         ]
         return " · ".join(parts)
-
-    def _values(self, metric: str) -> list[str]:
-        mean, low, high = (formats.metric(v, metric) for v in (self.mean, *self._bounds()))
-        return [mean] if low == high else [f"mean {mean}", f"{low} to {high}"]
-
-    def _bounds(self) -> tuple[float | None, float | None]:
-        return (min(self.known), max(self.known)) if self.known else (None, None)
 
 
 def bins(points: Sequence[TrendPoint], most: int) -> list[Bin]:

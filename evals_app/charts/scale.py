@@ -4,11 +4,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from math import ceil, floor, isfinite, log10
 
-from workflows_app import formats
+from evals_app.block_metrics import AMOUNTS
+from workflows_app.display import formats
 
 # Beyond these an axis has no ticks that a float can tell apart.
 SMALLEST, LARGEST = 1e-11, 1e12
-FROM_ZERO = frozenset({"cost", "latency", "tokens", "runs"})
+FROM_ZERO = frozenset({*AMOUNTS, "runs"})
 
 
 def finite(value: float | None) -> float | None:

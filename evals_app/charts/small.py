@@ -6,8 +6,8 @@ from itertools import groupby
 from django.utils.safestring import SafeString
 
 from evals_app.charts.scale import finite, value_axis
-from workflows_app import formats
-from workflows_app.svg import element, number
+from workflows_app.display import formats
+from workflows_app.display.svg import element, number
 
 MOST_CELLS = 160
 STRIP_HEIGHT, CELL, GAP = 20, 7, 2
@@ -26,12 +26,11 @@ def sparkline(
 ) -> SafeString:
     """The recent shape of a number; the last value has a dot."""
     known = [(i, v) for i, value in enumerate(values) if (v := finite(value)) is not None]
-    label = title or _spoken(known, metric)
     if not known:
-        return _small("sparkline", width, height, label or "No data yet", _dashes(width, height / 2))
-    axis = value_axis(
-        (v for _, v in known), metric
-    )  # as a chart has it: what is perfect is on top in every row
+        return _small("sparkline", width, height, title or "No data yet", _dashes(width, height / 2))
+    first, last = formats.metric(known[0][1], metric), formats.metric(known[-1][1], metric)
+    # As a chart has it: what is perfect is on top in every row.
+    axis = value_axis((v for _, v in known), metric)
     pad = 4.0
     step = (width - 2 * pad) / max(len(values) - 1, 1)
 
@@ -47,7 +46,7 @@ def sparkline(
         f"sparkline sparkline--{tone}",
         width,
         height,
-        label,
+        title or f"from {first} to {last}",
         *alone,
         element(
             "path",
@@ -61,13 +60,6 @@ def sparkline(
 
 def _dashes(width: float, y: float) -> SafeString:
     return element("line", x1=2, x2=width - 2, y1=y, y2=y, class_="sparkline__none")
-
-
-def _spoken(known: list[tuple[int, float]], metric: str) -> str:
-    if not known:
-        return ""
-    first, last = known[0][1], known[-1][1]
-    return f"from {formats.metric(first, metric)} to {formats.metric(last, metric)}"
 
 
 def _small(css: str, width: float, height: float, label: str, *inside: SafeString) -> SafeString:
@@ -92,10 +84,9 @@ def strip(cases: Sequence[str | bool | None], *, title: str = "") -> SafeString:
     cells = [
         min(words[i : i + size], key=lambda w: order.index(w) if w in order else 3)
         for i in range(0, len(words), size)
-    ]
+    ] or ["none"]
     passed = words.count("passed")
     label = title or (f"{passed:,} of {len(words):,} passed" if words else "No cases yet")
-    cells = cells or ["none"]
     # Neighbours alike are one line, which the stylesheet dashes into bars: a page may show dozens of strips.
     drawn: dict[str, str] = {}
     for word, alike in groupby(range(len(cells)), key=cells.__getitem__):

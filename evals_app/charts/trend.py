@@ -1,16 +1,14 @@
 """A metric over runs: points by verdict, the baseline with its interval, versions and regressions marked."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 
 from django.utils.safestring import SafeString
 
 from evals_app.charts.bins import Bin, TrendPoint, bins
 from evals_app.charts.scale import Axis, finite, tick_label, value_axis
-from workflows_app import formats
-from workflows_app.svg import element, join, number
-
-__all__ = ["BaselineBand", "RegressionMark", "TrendPoint", "VersionMark", "trend_chart"]
+from workflows_app.display import formats
+from workflows_app.display.svg import element, number
 
 LABELS_ABOVE, BOTTOM = 26, 24  # room for version labels above and run labels below
 WIDE = 1000  # of the stretched drawing inside; marks and text keep their size
@@ -18,6 +16,8 @@ MARK_ROOM = 9  # pixels a mark needs
 MOST_CHANGES = 40  # versions that each can be pointed at; of more, those that have room for a label
 LABEL_ROOM = 46  # pixels a version label needs
 NO_RUNS = "No completed runs to draw."
+SHAPES = {"failed": "M0-5 5 0 0 5-5 0z", "error": "M0-5 5 4h-10z"}
+FLAG = "M0 0h9l-2.5 3.5L9 7H0z"
 NARROW_LABEL = 16  # characters of a run label, of which three fit at a phone's width
 
 
@@ -28,7 +28,6 @@ class BaselineBand:
     mean: float
     low: float | None = None
     high: float | None = None
-    count: int = 0
 
 
 @dataclass(frozen=True)
@@ -86,21 +85,16 @@ def trend_chart(
     height: int = 240,
     title: str = "",
 ) -> SafeString:
-    """A figure with the chart; `width` only says about how wide it will be shown, so how many points fit."""
+    """A figure with the chart; `width` is about how wide it will be shown, which decides how many points fit."""
     groups = bins(points, width // MARK_ROOM)
     values = [v for group in groups for v in group.known]
     title = title or f"{metric.replace('_', ' ').capitalize()} per run"
     if not values and not any(group.bad for group in groups):
         what = f"No {metric.replace('_', ' ')} to draw: these runs have none." if points else NO_RUNS
         return _figure(metric, title, height, element("p", what, class_="chart__empty"))
-    extras = [v for v in _band_values(baseline) if v is not None]
-    frame = _Frame(
-        value_axis(values + extras, metric),
-        len(points),
-        width,
-        height,
-        LABELS_ABOVE if versions or regressions else 10,
-    )
+    band = astuple(baseline) if baseline else ()
+    axis = value_axis([*values, *(v for value in band if (v := finite(value)) is not None)], metric)
+    frame = _Frame(axis, len(points), width, height, LABELS_ABOVE if versions or regressions else 10)
     drawing = element(
         "svg",
         element("title", title),
@@ -111,7 +105,7 @@ def trend_chart(
         *_run_labels(frame, points),
         *_versions(frame, versions),
         _line(frame, groups),
-        *_marks(frame, groups, metric),
+        *(_mark(frame, group, metric) for group in groups),
         *_flags(frame, regressions),
         class_="chart__plot",
         role="group",
@@ -133,12 +127,6 @@ def _figure(metric: str, title: str, height: int, *children: SafeString) -> Safe
     )
 
 
-def _band_values(baseline: BaselineBand | None) -> tuple[float | None, ...]:
-    if baseline is None:
-        return ()
-    return finite(baseline.mean), finite(baseline.low), finite(baseline.high)
-
-
 def _summary(groups: list[Bin], values: list[float], baseline: BaselineBand | None, metric: str) -> str:
     runs = sum(len(group.points) for group in groups)
     bad = sum(group.bad for group in groups)
@@ -146,7 +134,7 @@ def _summary(groups: list[Bin], values: list[float], baseline: BaselineBand | No
     if values:
         words.append(f"from {formats.metric(min(values), metric)} to {formats.metric(max(values), metric)}")
     if baseline is not None:
-        words.append(f"usual {formats.metric(baseline.mean, metric)}")
+        words.append(f"typically {formats.metric(baseline.mean, metric)}")
     return ", ".join(words) + "."
 
 
@@ -167,30 +155,26 @@ def _run_labels(frame: _Frame, points: Sequence[TrendPoint]) -> list[SafeString]
     for index in shown:
         point = points[index]
         label = " · ".join(part for part in (point.label, f"{point.at:%d %b}" if point.at else "") if part)
-        place = "middle" if 0 < index < last or last == 0 else ("start" if index == 0 else "end")
-        x = frame.x(index + 0.5) if place == "middle" else ("0%" if place == "start" else "100%")
-        css = (
-            "chart__tick chart__tick--wide"
-            if len(label) > NARROW_LABEL and place == "middle"
-            else "chart__tick"
-        )
-        parts.append(element("text", label, x=x, y=frame.height - 6, text_anchor=place, class_=css))
+        anchor, x, css = "middle", frame.x(index + 0.5), "chart__tick"
+        if last and index in (0, last):
+            anchor, x = ("start", "0%") if index == 0 else ("end", "100%")
+        elif len(label) > NARROW_LABEL:
+            css = "chart__tick chart__tick--wide"
+        parts.append(element("text", label, x=x, y=frame.height - 6, text_anchor=anchor, class_=css))
     return parts
 
 
 def _baseline(frame: _Frame, baseline: BaselineBand | None) -> list[SafeString]:
-    if baseline is None or finite(baseline.mean) is None:
+    mean, low, high = map(finite, astuple(baseline)) if baseline else (None, None, None)
+    if mean is None:
         return []
-    mean, low, high = finite(baseline.mean), finite(baseline.low), finite(baseline.high)
-    parts = []
-    if low is not None and high is not None:
-        top, bottom = frame.y(high), frame.y(low)
-        parts.append(
-            element("rect", x=0, y=top, width="100%", height=max(bottom - top, 1.0), class_="chart__band")
-        )
-    y = frame.y(mean or 0.0)
-    parts.append(element("line", x1=0, x2="100%", y1=y, y2=y, class_="chart__usual"))
-    return parts
+    y = frame.y(mean)
+    line = element("line", x1=0, x2="100%", y1=y, y2=y, class_="chart__typical")
+    if low is None or high is None:
+        return [line]
+    top = frame.y(high)
+    tall = max(frame.y(low) - top, 1.0)
+    return [element("rect", x=0, y=top, width="100%", height=tall, class_="chart__band"), line]
 
 
 def _versions(frame: _Frame, versions: Sequence[VersionMark]) -> list[SafeString]:
@@ -219,9 +203,8 @@ def _change(frame: _Frame, mark: VersionMark, label_at: float | None) -> SafeStr
     ]
     if label_at is not None:
         anchor = "end" if label_at > frame.width - LABEL_ROOM else "start"
-        inside.append(
-            element("text", mark.label, x=x, y=12, text_anchor=anchor, class_="chart__version-label")
-        )
+        label = element("text", mark.label, x=x, y=12, text_anchor=anchor, class_="chart__version-label")
+        inside.append(label)
     return _link(mark.href, "chart__change", *inside)
 
 
@@ -244,17 +227,10 @@ def _link(href: str | None, css: str, *inside: object) -> SafeString:
 def _regions(frame: _Frame, regressions: Sequence[RegressionMark]) -> list[SafeString]:
     parts = []
     for mark in regressions:
-        start, end = frame.across(mark.index), frame.across(frame.count if mark.until is None else mark.until)
-        parts.append(
-            element(
-                "rect",
-                x=f"{number(start)}%",
-                y=frame.top,
-                width=f"{number(max(end - start, 0))}%",
-                height=frame.floor - frame.top,
-                class_="chart__worse",
-            )
-        )
+        end = frame.across(frame.count if mark.until is None else mark.until)
+        width = f"{number(max(end - frame.across(mark.index), 0))}%"
+        x, tall = frame.x(mark.index), frame.floor - frame.top
+        parts.append(element("rect", x=x, y=frame.top, width=width, height=tall, class_="chart__worse"))
     return parts
 
 
@@ -262,12 +238,7 @@ def _flags(frame: _Frame, regressions: Sequence[RegressionMark]) -> list[SafeStr
     parts = []
     for mark in regressions:
         x = frame.x(mark.index)
-        flag = element(
-            "svg",
-            element("path", d="M0 0h9l-2.5 3.5L9 7H0z", class_="chart__flag"),
-            x=x,
-            y=frame.top,
-        )
+        flag = element("svg", element("path", d=FLAG, class_="chart__flag"), x=x, y=frame.top)
         pole = element("line", x1=x, x2=x, y1=frame.top, y2=frame.floor, class_="chart__pole")
         parts.append(_link(mark.href, "chart__regression", element("title", mark.label), pole, flag))
     return parts
@@ -290,15 +261,8 @@ def _line(frame: _Frame, groups: list[Bin]) -> SafeString:
     return _stretched(frame, ("chart__range", spread), ("chart__line", path))
 
 
-SHAPES = {"failed": "M0-5 5 0 0 5-5 0z", "error": "M0-5 5 4h-10z"}
-
-
-def _marks(frame: _Frame, groups: list[Bin], metric: str) -> list[SafeString]:
-    """One mark per bin; chart.js makes the last the only tab stop and moves between them by arrow keys."""
-    return [_mark(frame, group, metric) for group in groups]
-
-
 def _mark(frame: _Frame, group: Bin, metric: str) -> SafeString:
+    """The mark of a bin; chart.js makes the last the only tab stop and moves between them by arrow keys."""
     x, verdict = frame.x(group.middle), group.verdict
     y = frame.floor if group.mean is None else frame.y(group.mean)
     parts = [element("title", group.describe(metric))]
@@ -307,6 +271,4 @@ def _mark(frame: _Frame, group: Bin, metric: str) -> SafeString:
     else:  # a run without a value is a small ring on the axis
         parts.append(element("circle", cx=x, cy=y, r=2.5 if group.mean is None else None))
     css = f"mark mark--{'none' if group.mean is None and verdict == 'passed' else verdict}"
-    if group.href:
-        return element("a", join(parts), href=group.href, class_=css)
-    return element("g", join(parts), class_=css)
+    return _link(group.href, css, *parts)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 import signal
 import sys
@@ -13,7 +14,7 @@ COMMANDS = {"validate": "evals_app.cli.validate", "evaluate": "evals_app.cli.eva
 
 
 class CannotRun(Exception):
-    """The command cannot do what it was asked; the sentence says why and what would do."""
+    """The command cannot run; the message says why and what would help."""
 
 
 def run(command: str, arguments: list[str]) -> int:
@@ -22,14 +23,17 @@ def run(command: str, arguments: list[str]) -> int:
     stopping = (signal.SIGINT, signal.SIGTERM)
     before = [signal.signal(number, signal.default_int_handler) for number in stopping]
     try:
-        return guarded(command, lambda: _main(command, arguments))
+        return guarded(command, lambda: _parse_and_run(command, arguments))
     finally:
         for number, handler in zip(stopping, before, strict=True):
             signal.signal(number, handler)
 
 
-def _main(command: str, arguments: list[str]) -> int:
-    code: int = import_module(COMMANDS[command]).main(arguments)
+def _parse_and_run(command: str, arguments: list[str]) -> int:
+    module = import_module(COMMANDS[command])
+    parser = argparse.ArgumentParser(f"runsight {command}", description=module.DESCRIPTION)
+    module.add_arguments(parser)
+    code: int = module.main(parser.parse_args(arguments))
     return code
 
 
@@ -44,10 +48,10 @@ def guarded(command: str, work: Callable[[], int]) -> int:
     except KeyboardInterrupt:
         return _give_up(f"runsight {command}: interrupted before it was finished.")
     except BrokenPipeError:
-        # Nobody reads any more; what is still buffered must not fail the exit.
+        # The reader has gone; what is still buffered must not change the exit code.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         return COULD_NOT_RUN
-    except Exception as error:  # noqa: BLE001 - told to whoever called
+    except Exception as error:  # noqa: BLE001 - shown to the user
         if os.environ.get("RUNSIGHT_DEBUG"):
             import traceback
 

@@ -11,15 +11,16 @@ from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import Any
 
-from evals_app.cases import CaseChange, CaseVerdict, Document, Evaluation, SuiteOptions, SuiteResult, compare
-from evals_app.cases.results import ERROR, FAILED, PASSED, SKIPPED, total_cost
-from evals_app.cases.suite import CASES_AT_ONCE
+from evals_app.cases.compare import CaseChange, CaseVerdict, compare
+from evals_app.cases.document import Document, cases_in, read_document
+from evals_app.cases.results import ERROR, FAILED, PASSED, SKIPPED, SuiteResult, total_cost
+from evals_app.cases.suite import CASES_AT_ONCE, Evaluation
 from evals_app.cli import COULD_NOT_RUN, CannotRun, github, sources
 from evals_app.cli import FAILED as EXIT_FAILED
 from evals_app.cli import PASSED as EXIT_PASSED
 from evals_app.cli.sources import Target
 from evals_app.cli.terminal import Progress, Screen, show
-from evals_app.cli.validate import tell_faults
+from evals_app.cli.validate import print_faults
 from workflows_app.engine.definition import InvalidDocument
 
 DESCRIPTION = "Run the eval cases of workflows. Exit code 0: passed, 1: failed, 2: could not run."
@@ -48,16 +49,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--store", action="store_true", help="keep the results of files in the database, too")
 
 
-def main(arguments: list[str]) -> int:
-    """Evaluate what is given on the command line."""
-    parser = argparse.ArgumentParser("runsight evaluate", description=DESCRIPTION)
-    add_arguments(parser)
-    return evaluate(parser.parse_args(arguments))
-
-
 @dataclass
 class Outcome:
-    """Everything one call of the command found out."""
+    """The results of one call of the command."""
 
     suites: list[SuiteResult] = field(default_factory=list)
     changes: dict[str, list[CaseChange]] = field(default_factory=dict)
@@ -88,24 +82,23 @@ class Outcome:
         }
 
 
-def evaluate(options: argparse.Namespace) -> int:
-    """Read everything first: nothing is executed, and nothing paid, while something is known to be wrong."""
+def main(options: argparse.Namespace) -> int:
+    """Evaluate everything, after everything was read: what is known to be wrong must not cost money first."""
     targets = _targets(options)
     if targets is None:
         return COULD_NOT_RUN
-    _check_cases_exist(targets, options.case)
+    known = [case.id for target in targets for case in cases_in(target.document.definition)]
+    _check_cases_exist(options.case, known)
     if len({target.document.name for target in targets}) < len(targets):
         raise CannotRun("two of the files are the same workflow; evaluate one of them.")
     outcome = Outcome()
     evaluation = Evaluation(
-        SuiteOptions(
-            only=frozenset(options.case),
-            fail_fast=options.fail_fast,
-            max_cost_usd=options.max_cost,
-            cases_at_once=options.jobs,
-        )
+        only=frozenset(options.case),
+        fail_fast=options.fail_fast,
+        max_cost_usd=options.max_cost,
+        cases_at_once=options.jobs,
     )
-    progress = Progress(sum(len(_chosen(target.document, options.case)) for target in targets))
+    progress = Progress(sum(not options.case or case_id in options.case for case_id in known))
     try:
         for target in targets:
             outcome.suites.append(_run(evaluation, target, progress, outcome))
@@ -113,66 +106,46 @@ def evaluate(options: argparse.Namespace) -> int:
             _compare(outcome, evaluation, targets, options.compare_to)
     finally:
         progress.clear()
-    _report(outcome, options)
+    report(outcome, options)
     return outcome.exit_code
 
 
-# What to evaluate
-
-
 def _targets(options: argparse.Namespace) -> list[Target] | None:
-    """The documents to evaluate; None, and every fault told, if one is not valid."""
-    files = [given for given in options.targets if sources.is_file(given)]
+    """The documents to evaluate; None, with every error printed, if one is not valid."""
+    files = [name for name in options.targets if sources.is_file(name)]
     needs_database = len(files) < len(options.targets) or options.store
     if needs_database or (options.compare_to and sources.is_suite_run(options.compare_to)):
         sources.set_up_django()
     documents: dict[str, Document] = {}
-    is_valid = True
-    for given in files:
+    for name in files:
         try:
-            documents[given] = sources.document_from_file(given)
+            documents[name] = read_document(sources.read_file(name), name=Path(name).stem, path=name)
         except InvalidDocument as invalid:
-            is_valid = False
-            tell_faults(given, invalid.faults, is_github=options.github)
-    if not is_valid:
+            print_faults(name, invalid.faults, is_github=options.github)
+    if len(documents) < len(set(files)):
         return None
     return [
-        _target(given, documents.get(given), is_kept=options.store)
-        for given in dict.fromkeys(options.targets)
+        Target(documents[name], sources.saved_version(Path(name)) if options.store else None)
+        if name in documents
+        else sources.stored_target(name)
+        for name in dict.fromkeys(options.targets)
     ]
 
 
-def _target(given: str, document: Document | None, *, is_kept: bool) -> Target:
-    if document is None:
-        return sources.stored_target(given)
-    return sources.kept_target(given, document) if is_kept else Target(document, Path(given))
-
-
-def _chosen(document: Document, only: Sequence[str]) -> list[str]:
-    cases = document.definition.eval.cases if document.definition.eval else ()
-    return [case.id for case in cases if not only or case.id in only]
-
-
-def _check_cases_exist(targets: Sequence[Target], only: Sequence[str]) -> None:
-    known = [case_id for target in targets for case_id in _chosen(target.document, ())]
+def _check_cases_exist(only: Sequence[str], known: Sequence[str]) -> None:
     for case_id in only:
         if case_id not in known:
-            from workflows_app.engine.paths import did_you_mean
+            from workflows_app.engine.values.paths import did_you_mean
 
             hint = did_you_mean(case_id, known) or f"; there are {', '.join(known[:20]) or 'none'}"
             raise CannotRun(f"--case {case_id}: there is no such case{hint}")
 
 
-# Running
-
-
 def _run(evaluation: Evaluation, target: Target, progress: Progress, outcome: Outcome) -> SuiteResult:
     if target.version is None:
-        from evals_app.cases.surroundings import Surroundings, workflows_beside
-
-        surroundings = Surroundings(find_workflow=workflows_beside(target.path or Path()))
-        return evaluation.run(target.document, surroundings, progress)
-    from evals_app import suites
+        path = Path(target.document.path or "")
+        return evaluation.run(target.document, sources.environment_beside(path), progress)
+    from evals_app.suites import running as suites
 
     suite_run = suites.begin(target.version.workflow, version=target.version, origin="cli")
     result = suites.execute_suite(suite_run, evaluation, progress)
@@ -182,50 +155,45 @@ def _run(evaluation: Evaluation, target: Target, progress: Progress, outcome: Ou
     return replace(result, name=target.document.name, path=target.document.path)
 
 
-def _compare(outcome: Outcome, evaluation: Evaluation, targets: Sequence[Target], given: str) -> None:
-    options = replace(evaluation.options, fail_fast=False)
+def _compare(outcome: Outcome, evaluation: Evaluation, targets: Sequence[Target], reference: str) -> None:
     for target, suite in zip(targets, outcome.suites, strict=True):
-        if sources.is_suite_run(given):
-            before = _stored_verdicts(given)
-        elif target.path is None:
+        if sources.is_suite_run(reference):
+            before = _stored_verdicts(reference)
+        elif target.document.path is None:
             raise CannotRun(
-                f"--compare-to {given}: {suite.name} is no file; give the id of a stored suite run."
+                f"--compare-to {reference}: {suite.name} is no file; give the id of a stored suite run."
             )
         else:
-            before = _verdicts_at(target.path, given, Evaluation(options, _budget=evaluation.budget))
+            again = replace(evaluation, fail_fast=False, has_stopped=False)
+            before = _verdicts_at(Path(target.document.path), reference, again)
         outcome.changes[suite.name] = compare(before, _verdicts(suite))
 
 
 def _verdicts_at(path: Path, ref: str, evaluation: Evaluation) -> list[CaseVerdict]:
-    from evals_app.cases.surroundings import Surroundings, workflows_beside
-
     try:
         document = sources.document_at(path, ref)
     except InvalidDocument as invalid:
         raise CannotRun(f"--compare-to {ref}: {path} was not valid then: {invalid.faults[0]}") from None
     if document is None:
         return []
-    return _verdicts(evaluation.run(document, Surroundings(find_workflow=workflows_beside(path))))
+    return _verdicts(evaluation.run(document, sources.environment_beside(path)))
 
 
 def _verdicts(suite: SuiteResult) -> list[CaseVerdict]:
     return [CaseVerdict(case.id, case.passed, case.score) for case in suite.cases if case.status != SKIPPED]
 
 
-def _stored_verdicts(given: str) -> list[CaseVerdict]:
-    from evals_app import suite_history
+def _stored_verdicts(suite_run_id: str) -> list[CaseVerdict]:
     from evals_app.models import EvalSuiteRun
+    from evals_app.suites.history import verdicts_of
 
-    found = EvalSuiteRun.objects.filter(pk=given).first()
+    found = EvalSuiteRun.objects.filter(pk=suite_run_id).first()
     if found is None:
-        raise CannotRun(f"--compare-to {given}: there is no such suite run.")
-    return suite_history.verdicts_of(found)
+        raise CannotRun(f"--compare-to {suite_run_id}: there is no such suite run.")
+    return verdicts_of(found)
 
 
-# Telling
-
-
-def _report(outcome: Outcome, options: argparse.Namespace) -> None:
+def report(outcome: Outcome, options: argparse.Namespace) -> None:
     screen = Screen()
     order = (FAILED, ERROR, PASSED)
     for suite in sorted(outcome.suites, key=lambda one: order.index(one.status)):
@@ -246,28 +214,26 @@ def _report(outcome: Outcome, options: argparse.Namespace) -> None:
         _write(options.markdown, markdown(outcome.suites, outcome.changes))
 
 
-def _write(given: str, text: str) -> None:
-    path = Path(given)
+def _write(name: str, text: str) -> None:
+    path = Path(name)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8", errors="replace")
     except OSError as error:
-        raise CannotRun(f"{given} cannot be written: {error.strerror}.") from None
+        raise CannotRun(f"{name} cannot be written: {error.strerror}.") from None
 
 
-def _dollars(given: str) -> Decimal:
+def _dollars(text: str) -> Decimal:
     try:
-        amount = Decimal(given.removeprefix("$"))
+        amount = Decimal(text.removeprefix("$"))
     except InvalidOperation:
-        raise argparse.ArgumentTypeError(
-            f"{given!r} is no amount of dollars; use a number such as 0.50"
-        ) from None
+        amount = Decimal("nan")
     if not math.isfinite(amount) or amount < 0:
-        raise argparse.ArgumentTypeError(f"{given!r} is no amount of dollars; use a number such as 0.50")
+        raise argparse.ArgumentTypeError(f"{text!r} is no amount of dollars; use a number such as 0.50")
     return amount
 
 
-def _jobs(given: str) -> int:
-    if not given.isdecimal() or not 1 <= int(given) <= 64:
-        raise argparse.ArgumentTypeError(f"{given!r} will not do; use a number from 1 to 64")
-    return int(given)
+def _jobs(text: str) -> int:
+    if not text.isdecimal() or not 1 <= int(text) <= 64:
+        raise argparse.ArgumentTypeError(f"{text!r} is not possible; use a number from 1 to 64")
+    return int(text)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
-from evals_app.cases import CaseChange, SuiteResult
-from evals_app.cases.results import PASSED
-from evals_app.cli.wording import expected_text, measured_text, reason_text, shorten
-from workflows_app import formats
+from evals_app.cases.compare import CaseChange
+from evals_app.cases.results import PASSED, SuiteResult
+from evals_app.cli.failures import failures_of, shorten
+from workflows_app.display import formats
 
 LONGEST = 60_000  # characters; GitHub takes 65,536
 MOST_FAILURES = 50
@@ -16,16 +16,15 @@ _SPECIAL = re.compile(r"([\\`*_{}\[\]()#+!|<>~&@-])")
 _SIGNS = {"worse": "🔴 now fails", "better": "🟢 now passes", "removed": "⚪ removed", "added": "🆕 new"}
 
 
-def markdown(suites: Iterable[SuiteResult], changes: Mapping[str, Sequence[CaseChange]] | None = None) -> str:
+def markdown(suites: Sequence[SuiteResult], changes: Mapping[str, Sequence[CaseChange]]) -> str:
     """The whole comment, within what a comment may hold."""
-    found = list(suites)
-    text = "\n".join(_lines(found, changes or {})) + "\n"
-    return (
-        text if len(text) <= LONGEST else text[: LONGEST - 40].rpartition("\n")[0] + "\n\n… cut off here.\n"
-    )
+    text = "\n".join(_lines(suites, changes)) + "\n"
+    if len(text) <= LONGEST:
+        return text
+    return text[: LONGEST - 40].rpartition("\n")[0] + "\n\n… cut off here.\n"
 
 
-def _lines(suites: list[SuiteResult], changes: Mapping[str, Sequence[CaseChange]]) -> Iterator[str]:
+def _lines(suites: Sequence[SuiteResult], changes: Mapping[str, Sequence[CaseChange]]) -> Iterator[str]:
     has_passed = all(suite.passed for suite in suites)
     yield f"### {'✅' if has_passed else '❌'} Runsight evals {'passed' if has_passed else 'did not pass'}"
     yield ""
@@ -50,31 +49,29 @@ def _lines(suites: list[SuiteResult], changes: Mapping[str, Sequence[CaseChange]
 
 
 def _flips(changes: Sequence[CaseChange]) -> Iterator[str]:
-    told = [change for change in changes if change.kind in _SIGNS]
-    if told:
+    flips = [change for change in changes if change.kind in _SIGNS]
+    if flips:
         yield "\n| case | change | score before | score now |"
         yield "|---|---|---|---|"
-    for change in told:
+    for change in flips:
         before = formats.score(change.before.score if change.before else None)
         after = formats.score(change.after.score if change.after else None)
         yield f"| {_cell(change.id)} | {_SIGNS[change.kind]} | {before} | {after} |"
 
 
 def _failures(suite: SuiteResult) -> Iterator[str]:
-    rows = [(case, block, check) for case in suite.cases for block, check in case.failing()]
-    if not rows:
+    failures = failures_of(suite.cases)
+    if not failures:
         return
-    yield f"\n<details{'' if suite.passed else ' open'}><summary>{len(rows)} failed assertions</summary>\n"
+    yield f"\n<details{'' if suite.passed else ' open'}><summary>{len(failures)} failed assertions</summary>\n"
     yield "| case | block | line | expected | measured | why |"
     yield "|---|---|---|---|---|---|"
-    for case, block, check in rows[:MOST_FAILURES]:
-        line = check.line if check else case.line
-        asked = _cell(expected_text(check, 80)) if check else "an output"
-        found = _cell(measured_text(block, check, 80))
-        why = _cell(shorten(reason_text(block, check), 200))
-        yield f"| {_cell(case.id)} | {_cell(block.block_id)} | {line or ''} | {asked} | {found} | {why} |"
-    if len(rows) > MOST_FAILURES:
-        yield f"\n… and {len(rows) - MOST_FAILURES} more."
+    for one in failures[:MOST_FAILURES]:
+        texts = (one.expected(80), one.measured(80), shorten(one.reason, 200))
+        places = f"{_cell(one.case.id)} | {_cell(one.block.block_id)} | {one.line or ''}"
+        yield f"| {places} | {' | '.join(map(_cell, texts))} |"
+    if len(failures) > MOST_FAILURES:
+        yield f"\n… and {len(failures) - MOST_FAILURES} more."
     yield "\n</details>"
 
 

@@ -1,16 +1,16 @@
-"""`runsight validate <file…>`: every fault of every file, with its line."""
+"""`runsight validate <file…>`: every error in every file, with its line."""
 
 from __future__ import annotations
 
 import argparse
 import sys
 
-from evals_app.cases import read_document
+from evals_app.cases.document import read_document
 from evals_app.cli import FAILED, PASSED, github
 from evals_app.cli.sources import read_file
 from workflows_app.engine.definition import Fault, InvalidDocument
 
-DESCRIPTION = "Check workflow files. Exit code 0: valid, 1: faults found, 2: could not run."
+DESCRIPTION = "Check workflow files. Exit code 0: valid, 1: errors found, 2: could not run."
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -18,35 +18,27 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--github", action="store_true", help="also write annotations for GitHub Actions")
 
 
-def main(arguments: list[str]) -> int:
-    """Check the files given on the command line."""
-    parser = argparse.ArgumentParser("runsight validate", description=DESCRIPTION)
-    add_arguments(parser)
-    options = parser.parse_args(arguments)
-    return validate(options.files, is_github=options.github)
-
-
-def validate(files: list[str], *, is_github: bool = False) -> int:
-    """Say what is wrong with each file; of a valid one nothing, unless somebody looks."""
-    texts = {given: read_file(given) for given in files}
-    faulty = 0
-    for given, text in texts.items():
+def main(options: argparse.Namespace) -> int:
+    """Print what is wrong with each file; a terminal also gets the number of valid ones."""
+    texts = {name: read_file(name) for name in options.files}
+    invalid_count = 0
+    for name, text in texts.items():
         try:
-            read_document(text, path=given)
+            read_document(text, path=name)
         except InvalidDocument as invalid:
-            faulty += 1
-            tell_faults(given, invalid.faults, is_github=is_github)
+            invalid_count += 1
+            print_faults(name, invalid.faults, is_github=options.github)
     if sys.stdout.isatty():
-        sys.stdout.write(f"{len(texts) - faulty} of {len(texts)} files are valid.\n")
-    return FAILED if faulty else PASSED
+        sys.stdout.write(f"{len(texts) - invalid_count} of {len(texts)} files are valid.\n")
+    return FAILED if invalid_count else PASSED
 
 
-def tell_faults(given: str, faults: list[Fault], *, is_github: bool) -> None:
-    """One line per fault, as editors and terminals make clickable."""
+def print_faults(name: str, faults: list[Fault], *, is_github: bool) -> None:
+    """One line per error, in the form that editors and terminals make clickable."""
     for fault in faults:
-        place = f"{given}:{fault.line}" if fault.line else given
-        told = f"{fault.path}: {fault.message}" if fault.path else fault.message
-        sys.stdout.write(f"{place}: {told}\n")
+        place = f"{name}:{fault.line}" if fault.line else name
+        message = f"{fault.path}: {fault.message}" if fault.path else fault.message
+        sys.stdout.write(f"{place}: {message}\n")
     if is_github:
-        for line in github.of_faults(given, faults):
+        for line in github.of_faults(name, faults):
             sys.stdout.write(f"{line}\n")

@@ -1,4 +1,4 @@
-"""The demo: some weeks of four teams' workflows, told by the engine and the evaluator themselves."""
+"""The demo: some weeks of four teams' workflows, run and evaluated for real."""
 
 from __future__ import annotations
 
@@ -7,26 +7,27 @@ from datetime import datetime
 
 from django.utils import timezone
 
-from evals_app import suite_history, suites
+from evals_app.cases.document import cases_in
 from evals_app.demo import story
 from evals_app.models import Regression
+from evals_app.suites import running as suites
 from workflows_app import clock, executors, services
 from workflows_app.models import Run, Soul, Workflow, WorkflowVersion
 
 
 def load_demo(progress: Callable[[int, int], None] | None = None, end: datetime | None = None) -> int:
-    """Tell the story up to now; what an interrupted telling has told already is not told again."""
-    told = list(story.moments(end or timezone.now()))
+    """Make the demo's history up to now and count its new runs; what an interrupted call has made is kept."""
+    moments = list(story.moments(end or timezone.now()))
     runs = 0
-    for number, moment in enumerate(told, start=1):
-        with clock.telling(clock.StoryClock(moment.at)):
-            runs += _happen(moment)
+    for number, moment in enumerate(moments, start=1):
+        with clock.simulate(moment.at):
+            runs += _play(moment)
         if progress:
-            progress(number, len(told))
+            progress(number, len(moments))
     return runs
 
 
-def _happen(moment: story.Moment) -> int:
+def _play(moment: story.Moment) -> int:
     if moment.soul is not None:
         soul = Soul.objects.filter(slug=moment.slug).first() or Soul(slug=moment.slug)
         for name, value in moment.soul.items():
@@ -36,8 +37,8 @@ def _happen(moment: story.Moment) -> int:
     if moment.yaml is not None:
         if not WorkflowVersion.objects.filter(workflow__slug=moment.slug, yaml=moment.yaml).exists():
             version = services.save_version(moment.slug, moment.yaml, message=moment.message, is_demo=True)
-            if suite_history.cases_in(version.definition):
-                suites.run_suite(version.workflow, version=version, origin="cli")
+            if cases_in(version.definition):
+                suites.execute_suite(suites.begin(version.workflow, version=version, origin="cli"))
         return 0
     workflow = Workflow.objects.select_related("current_version__workflow").get(slug=moment.slug)
     if Run.objects.filter(workflow=workflow, external_id=moment.key).exists():
@@ -53,7 +54,7 @@ def is_needed() -> bool:
         return True
     wanted = sum(chapter.runs for chapter in story.CHAPTERS)
     is_demo = Workflow.objects.filter(is_demo=True).exists()
-    return is_demo and Run.objects.filter(external_id__startswith=story.TOLD).count() < wanted
+    return is_demo and Run.objects.filter(external_id__startswith=story.RUN_KEY).count() < wanted
 
 
 def landing_path() -> str:

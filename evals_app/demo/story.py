@@ -13,7 +13,7 @@ from evals_app.demo import inputs
 
 LASTS = timedelta(days=24)
 PLANTED = "invoice-extraction"
-TOLD = "demo-"  # the external ids of the story's runs begin so
+RUN_KEY = "demo-"  # the external ids of the demo's runs begin with this
 CAREFUL = "Answer with JSON only, with the keys"
 CHATTY = "Explain your reasoning first, then give JSON with the keys"
 
@@ -36,11 +36,11 @@ class Chapter:
     runs: int
     make_inputs: Callable[[random.Random], dict[str, Any]]
     edits: tuple[Edit, ...] = ()
-    # Chosen so that the model's slips fall where the story needs them: few, and for the planted change at once.
+    # Chosen so that the model makes few mistakes, and the first after the planted change soon.
     seed: int = 0
 
 
-# The child first: who refers to it comes later. Its runs are those of its parent.
+# The child comes before the workflow that refers to it; its runs are those of its parent.
 CHAPTERS = (
     Chapter("commit-summary", 0, inputs.release),
     Chapter(
@@ -114,18 +114,19 @@ def first_text(slug: str) -> str:
 
 
 def moments(end: datetime) -> Iterator[Moment]:
-    """The story in order of time, ending a little before `end`."""
-    told = [moment for chapter in CHAPTERS for moment in _chapter(chapter, end)]
-    told += [Moment(end - LASTS, slug, soul=fields) for slug, fields in SOULS.items()]
-    told.append(Moment(end - LASTS / 2, "researcher", soul={**SOULS["researcher"], "max_tokens": 800}))
-    return iter(sorted(told, key=lambda moment: moment.at))
+    """What happens, in order of time, ending a little before `end`."""
+    found = [
+        *(moment for position, chapter in enumerate(CHAPTERS) for moment in _chapter(position, chapter, end)),
+        *(Moment(end - LASTS, slug, soul=fields) for slug, fields in SOULS.items()),
+        Moment(end - LASTS / 2, "researcher", soul={**SOULS["researcher"], "max_tokens": 800}),
+    ]
+    return iter(sorted(found, key=lambda moment: moment.at))
 
 
-def _chapter(chapter: Chapter, end: datetime) -> Iterator[Moment]:
+def _chapter(position: int, chapter: Chapter, end: datetime) -> Iterator[Moment]:
     chance = random.Random(f"{chapter.seed}/{chapter.slug}")  # noqa: S311 - must repeat, guards nothing
     begin = end - LASTS
     text = first_text(chapter.slug)
-    position = next(number for number, one in enumerate(CHAPTERS) if one is chapter)
     yield Moment(begin + timedelta(seconds=position), chapter.slug, yaml=text, message="First version")
     edits = {edit.before_run: edit for edit in chapter.edits}
     for number in range(chapter.runs):
@@ -137,4 +138,4 @@ def _chapter(chapter: Chapter, end: datetime) -> Iterator[Moment]:
                 raise ValueError(f"{chapter.slug}: nothing to edit, {edit.old!r} is not in the text.")
             text = text.replace(edit.old, edit.new)
             yield Moment(at - timedelta(seconds=30), chapter.slug, yaml=text, message=edit.message)
-        yield Moment(at, chapter.slug, inputs=chapter.make_inputs(chance), key=f"{TOLD}{number + 1}")
+        yield Moment(at, chapter.slug, inputs=chapter.make_inputs(chance), key=f"{RUN_KEY}{number + 1}")

@@ -4,32 +4,31 @@ from dataclasses import astuple, replace
 from math import isfinite, log
 from typing import Any
 
+from evals_app.block_metrics import MEASURED, observed_values
 from evals_app.evidence.measures import Latency, Measure, Score
 from evals_app.evidence.model import (
-    METRICS,
     REGRESSION_KINDS,
     Baseline,
     Change,
     ChangeKind,
     Observed,
     RegressionKind,
-    Sensitivity,
-    Settings,
     State,
     Suspect,
     Verdict,
 )
 from evals_app.evidence.passes import Passes
 from evals_app.evidence.series import Opened, Series
+from workflows_app.engine.definition import EvidenceSettings
 
 # Nats of evidence that one of nine tests needs; chosen on other seeds than `benchmarks/evidence.py` reports on.
-BARS: dict[Sensitivity, float] = {"low": 12.75, "normal": 9.75, "high": 7.75}
+BARS = {"low": 12.75, "normal": 9.75, "high": 7.75}
 TESTS = 9
 SMALLEST_CHANGE = {"score": 0.01, "cost": 0.05, "latency": 0.15, "tokens": 0.05}
 FORGET_AFTER = 20  # runs after which what is no longer checked or measured is dropped
 MOST_ASSERTIONS = 200
 VERSIONS_KEPT = 8
-NEWS = 20  # a level is told anew with every run, from twice as many on with a twentieth more of them
+NEWS = 20  # a level is reported again with every run, from twice as many on with a twentieth more of them
 FORMAT = 1
 PREFIX = "assertion:"
 
@@ -37,40 +36,48 @@ PREFIX = "assertion:"
 class BlockEvidence:
     """Constant-size, JSON-able evidence about one block of one workflow."""
 
-    def __init__(self, settings: Settings | None = None) -> None:
-        self.settings = settings or Settings()
+    def __init__(self, settings: EvidenceSettings | None = None) -> None:
+        self.settings = settings or EvidenceSettings()
         self.number = 0
-        self.metrics = {name: _new_metric(name) for name in METRICS}
+        self.metrics = {name: _new_metric(name) for name in MEASURED}
         self.assertions: dict[str, Passes] = {}
         self.version: tuple[int, str | None] | None = None
         self.version_changes: list[Suspect] = []
-        # What was last told of each kind: its members, strongest first, and the evidence then.
-        self.told: dict[str, tuple[list[str], float]] = {}
+        # The last report of each kind: its members, strongest first, and the evidence then.
+        self.reported: dict[str, tuple[list[str], float]] = {}
 
     def update(self, observed: Observed) -> list[Change]:
-        """Take one more run and answer what it changed: nothing, as long as nothing is open."""
+        """Add one more run; the changes it made to what is worse."""
         self.number = observed.number
         self._note_version(observed)
-        values = {name: value for name in METRICS if (value := _value(observed, name)) is not None}
+        # To six digits, which keeps the state small.
+        values = {
+            name: float(f"{value:.6g}")
+            for name, value in observed_values(observed).items()
+            if value is not None and isfinite(value)
+        }
         # Tokens count whether or not they stand in for the cost: so the bars were chosen.
         tests = sum(name not in self.settings.ignore for name in values)
-        tests += sum(map(self._is_watched, observed.assertions))
+        tests += sum(map(self._is_checked, observed.assertions))
         bar = BARS[self.settings.sensitivity] + log(max(tests, 1) / TESTS)
-        leaving = self._open_series()
+        # What is open now, so that what this run closes can still be described.
+        leaving = {name: each.opened for name, each in self._all_series().items() if each.opened is not None}
         for name, value in values.items():
-            self._take(self.metrics[name], observed.number, value, bar if self._is_tested(name) else None)
+            self._take(self.metrics[name], observed.number, value, bar if self._is_watched(name) else None)
         for key in sorted(observed.assertions)[:MOST_ASSERTIONS]:
-            series = self.assertions.get(key)
-            if series is None:
-                series = self.assertions[key] = Passes()
+            series = self.assertions.get(key) or self.assertions.setdefault(key, Passes())
             passed = float(observed.assertions[key])
-            self._take(series, observed.number, passed, bar if self._is_watched(key) else None)
+            self._take(series, observed.number, passed, bar if self._is_checked(key) else None)
         self._forget_unseen()
-        return self._changes(leaving)
+        return [change for kind in REGRESSION_KINDS if (change := self._change(kind, leaving)) is not None]
 
     def verdicts(self) -> dict[str, Verdict]:
         """The state of every metric, every assertion (`assertion:<key>`) and, as `overall`, of the block."""
-        verdicts = {name: self._verdict(series) for name, series in self._watched_series().items()}
+        verdicts = {
+            name: self._verdict(series)
+            for name, series in self._all_series().items()
+            if series.count and self._is_watched(name)
+        }
         count = max((verdict.count for verdict in verdicts.values()), default=0)
         order: tuple[State, ...] = ("worse", "better", "no evidence of change", "too few runs")
         states = {verdict.state for verdict in verdicts.values()}
@@ -89,14 +96,18 @@ class BlockEvidence:
             "number": self.number,
             "version": list(self.version) if self.version else None,
             "version_changes": [list(astuple(change)) for change in self.version_changes],
-            "told": {kind: [list(names), evidence] for kind, (names, evidence) in sorted(self.told.items())},
+            "reported": {
+                kind: [list(names), evidence] for kind, (names, evidence) in sorted(self.reported.items())
+            },
             "metrics": {name: series.to_state() for name, series in self.metrics.items() if series.count},
             "assertions": {key: series.to_state() for key, series in sorted(self.assertions.items())},
         }
 
     @classmethod
-    def from_state(cls, state: dict[str, Any] | None, settings: Settings | None = None) -> "BlockEvidence":
-        """Go on from what `to_state` gave; None begins anew."""
+    def from_state(
+        cls, state: dict[str, Any] | None, settings: EvidenceSettings | None = None
+    ) -> "BlockEvidence":
+        """Continue from a saved state; None begins anew."""
         evidence = cls(settings)
         if not state:
             return evidence
@@ -108,7 +119,8 @@ class BlockEvidence:
         evidence.number = state["number"]
         evidence.version = tuple(state["version"]) if state["version"] else None
         evidence.version_changes = [Suspect(*change) for change in state["version_changes"]]
-        evidence.told = {kind: (list(names), weight) for kind, (names, weight) in state["told"].items()}
+        reported = state["reported"] if "reported" in state else state["told"]  # its name until 2026
+        evidence.reported = {kind: (list(names), nats) for kind, (names, nats) in reported.items()}
         for name, saved in state["metrics"].items():
             evidence.metrics[name].restore(saved)
         for key, saved in state["assertions"].items():
@@ -117,27 +129,22 @@ class BlockEvidence:
         return evidence
 
     def _take(self, series: Series, number: int, value: float, bar: float | None) -> None:
-        """Test a series, or only measure it where there is no bar: nobody could see or resolve what it opened."""
+        """Test a series, or only measure it where there is no bar: nobody could see or resolve a change there."""
         if bar is None:
             series.record(number, value)
         else:
             series.observe(number, value, bar, self.settings.min_runs)
 
-    def _is_watched(self, key: str) -> bool:
-        return "assertions" not in self.settings.ignore and key not in self.settings.ignore
+    def _is_checked(self, assertion: str) -> bool:
+        return "assertions" not in self.settings.ignore and assertion not in self.settings.ignore
 
-    def _is_tested(self, metric: str) -> bool:
-        return metric not in self.settings.ignore and (metric != "tokens" or self._tokens_stand_in())
+    def _is_watched(self, name: str) -> bool:
+        if name.startswith(PREFIX):
+            return self._is_checked(name.removeprefix(PREFIX))
+        return name not in self.settings.ignore and (name != "tokens" or self._tokens_stand_in())
 
     def _all_series(self) -> dict[str, Series]:
-        named: dict[str, Series] = dict(self.metrics)
-        named.update({f"{PREFIX}{key}": series for key, series in sorted(self.assertions.items())})
-        return named
-
-    def _watched_series(self) -> dict[str, Series]:
-        ignored = {name for name in METRICS if not self._is_tested(name)}
-        ignored |= {f"{PREFIX}{key}" for key in self.assertions if not self._is_watched(key)}
-        return {name: each for name, each in self._all_series().items() if each.count and name not in ignored}
+        return self.metrics | {f"{PREFIX}{key}": each for key, each in sorted(self.assertions.items())}
 
     def _verdict(self, series: Series) -> Verdict:
         needed = self.settings.min_runs
@@ -151,7 +158,7 @@ class BlockEvidence:
         return Verdict(state, series.count, needed)
 
     def _note_version(self, observed: Observed) -> None:
-        version = (observed.workflow_version, observed.soul_version)
+        version = (observed.workflow_version, observed.soul_version or None)
         if self.version is not None and version != self.version:
             change = Suspect(observed.number, *version, *self.version)
             self.version_changes = [*self.version_changes, change][-VERSIONS_KEPT:]
@@ -182,58 +189,47 @@ class BlockEvidence:
         return self.number - series.seen >= FORGET_AFTER
 
     def _tokens_stand_in(self) -> bool:
-        """Tokens speak for the cost while the cost is not known."""
+        """Tokens stand in for the cost while that is not known."""
         cost = self.metrics["cost"]
         return cost.count < self.settings.min_runs or self._is_unseen(cost)
 
     def _members(self, kind: RegressionKind) -> dict[str, Series]:
         if kind == "assertion_regression":
-            return {f"{PREFIX}{key}": each for key, each in self.assertions.items() if self._is_watched(key)}
-        elif kind == "quality_drop":
-            name = "score"
-        elif kind == "latency_spike":
-            name = "latency"
-        else:
-            name = "tokens" if self._tokens_stand_in() else "cost"
+            return {f"{PREFIX}{key}": each for key, each in self.assertions.items() if self._is_checked(key)}
+        metrics = {"quality_drop": "score", "latency_spike": "latency", "cost_spike": "cost"}
+        name = "tokens" if kind == "cost_spike" and self._tokens_stand_in() else metrics[kind]
         return {} if name in self.settings.ignore else {name: self.metrics[name]}
-
-    def _open_series(self) -> dict[str, Opened]:
-        """What is open before a run is taken, so that what it closes can still be described."""
-        return {name: each.opened for name, each in self._all_series().items() if each.opened is not None}
-
-    def _changes(self, leaving: dict[str, Opened]) -> list[Change]:
-        return [change for kind in REGRESSION_KINDS if (change := self._change(kind, leaving)) is not None]
 
     def _change(self, kind: RegressionKind, leaving: dict[str, Opened]) -> Change | None:
         opened = {name: each.opened for name, each in self._members(kind).items() if each.opened is not None}
         names = sorted(opened, key=lambda name: (-opened[name].evidence, name))
-        told, told_evidence = self.told.get(kind, ([], 0.0))
-        if not names and not told:
+        reported, reported_evidence = self.reported.get(kind, ([], 0.0))
+        if not names and not reported:
             return None
         if not names:
-            del self.told[kind]
-            last = next((name for name in told if name in leaving), None)
+            del self.reported[kind]
+            last = next((name for name in reported if name in leaving), None)
             if last is None:
                 return None
             return replace(
-                self._describe("closed", kind, told, leaving[last]), after=leaving[last].while_worse
+                self._describe("closed", kind, reported, leaving[last]), after=leaving[last].while_worse
             )
         strongest = opened[names[0]]
         how: ChangeKind = "strengthened"
-        if not told:
+        if not reported:
             how = "opened"
-        elif set(names) < set(told):
+        elif set(names) < set(reported):
             how = "weakened"
-        elif set(names) == set(told) and strongest.evidence < 2 * told_evidence:
-            return self._continued(kind, told, opened[told[0]])
-        self.told[kind] = (names, strongest.evidence)
+        elif set(names) == set(reported) and strongest.evidence < 2 * reported_evidence:
+            return self._continued(kind, reported, opened[reported[0]])
+        self.reported[kind] = (names, strongest.evidence)
         return self._describe(how, kind, names, strongest)
 
-    def _continued(self, kind: RegressionKind, told: list[str], opened: Opened) -> Change | None:
-        """What was told, as it is after this run; None where the run says nothing about it, or one of many little."""
-        is_seen = self._members(kind)[told[0]].seen == self.number
+    def _continued(self, kind: RegressionKind, reported: list[str], opened: Opened) -> Change | None:
+        """The reported change after this run; None where the run did not measure it, or adds little to many."""
+        is_seen = self._members(kind)[reported[0]].seen == self.number
         is_due = opened.after_count % max(1, opened.after_count // NEWS) == 0
-        return self._describe("continued", kind, told, opened) if is_seen and is_due else None
+        return self._describe("continued", kind, reported, opened) if is_seen and is_due else None
 
     def _describe(self, how: ChangeKind, kind: RegressionKind, names: list[str], opened: Opened) -> Change:
         is_assertion = kind == "assertion_regression"
@@ -255,16 +251,3 @@ class BlockEvidence:
 def _new_metric(name: str) -> Measure:
     tests: dict[str, type[Measure]] = {"score": Score, "latency": Latency}
     return tests.get(name, Measure)(SMALLEST_CHANGE[name])
-
-
-def _value(observed: Observed, name: str) -> float | None:
-    """The measured number to six digits, which keeps the state small; None where there is none."""
-    value = {
-        "score": observed.score,
-        "cost": observed.cost_usd,
-        "latency": observed.latency_ms,
-        "tokens": observed.tokens,
-    }[name]
-    if value is None or not isfinite(value):
-        return None
-    return float(f"{value:.6g}")

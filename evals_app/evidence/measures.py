@@ -28,9 +28,8 @@ class Measure(Series):
     worse_legs = len(SHIFTS)
     reference = 100
     longest = 100
-    bar_offset = (
-        -1.25
-    )  # a rank wins at most a few nats, so that chance alone gets less far than with failures
+    # A rank wins at most a few nats, so that chance alone gets less far than with failures.
+    bar_offset = -1.25
     sign = 1.0
 
     def __init__(self, smallest_change: float) -> None:
@@ -64,8 +63,8 @@ class Measure(Series):
         self.ranked = sorted(self.values)
 
     def matters(self, before: list[float], after: list[float], direction: int) -> bool:
-        usual = median(before)
-        return (median(after) - usual) * direction > self.smallest_change * abs(usual)
+        typical = median(before)
+        return (median(after) - typical) * direction > self.smallest_change * abs(typical)
 
     def return_gain(self, badness: float, level: float) -> float:
         level = max(level, 0.5)
@@ -83,7 +82,7 @@ class Measure(Series):
 
 
 class Latency(Measure):
-    """A number whose rise is bad and which comes in phases: neighbouring runs tell less the more alike they are.
+    """A number whose rise is bad and which comes in phases: neighbouring runs count less the more alike they are.
 
     How alike is read from the differences between neighbours, which a lasting change leaves as they were.
     """
@@ -95,8 +94,8 @@ class Latency(Measure):
 
     def gains(self, value: float) -> list[float]:
         badness = self.badness(value)
-        weight = 1.0 / min(self.count, WINDOW)
-        self.roughness += weight * (0.5 * (badness - self.last) ** 2 - self.roughness)
+        step = 1.0 / min(self.count, WINDOW)
+        self.roughness += step * (0.5 * (badness - self.last) ** 2 - self.roughness)
         self.last = badness
         alike = min(max(1.0 - self.roughness - ALIKE_BY_CHANCE, 0.0), MOST_ALIKE)
         share = (1.0 - alike) / (1.0 + alike)
@@ -111,7 +110,7 @@ class Latency(Measure):
 
 
 class Score(Measure):
-    """A number from 0 to 1 whose fall is bad: also bets on the points lost, which tell more than ranks when most runs tie."""
+    """A number from 0 to 1 whose fall is bad: also bets on the points lost, which show more than ranks when most runs tie."""
 
     worse_legs = len(SHIFTS) + len(STEPS)
     sign = -1.0
@@ -140,13 +139,13 @@ def packed(values: list[float]) -> str:
 
 
 def unpacked(text: str) -> list[float]:
-    """The numbers that `packed` was given, to the last bit."""
+    """The packed numbers, to the last bit."""
     data = b64decode(text)
     return list(unpack(f"<{len(data) // 8}d", data))
 
 
 def normal_of(values: Sequence[float]) -> Baseline | None:
-    """What is normal, judged by these values; None without any."""
+    """What is normal according to these values; None without any."""
     if not values:
         return None
     count, ordered = len(values), sorted(values)

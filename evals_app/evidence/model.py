@@ -1,15 +1,13 @@
 """What goes into the evidence and what comes out: plain, frozen values."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
-from typing import Any, Literal
+from dataclasses import dataclass, field
+from typing import Literal
 
-Sensitivity = Literal["low", "normal", "high"]
 RegressionKind = Literal["assertion_regression", "quality_drop", "cost_spike", "latency_spike"]
 ChangeKind = Literal["opened", "strengthened", "weakened", "continued", "closed"]
 State = Literal["better", "worse", "no evidence of change", "too few runs"]
 
-METRICS = ("score", "cost", "latency", "tokens")
 REGRESSION_KINDS: tuple[RegressionKind, ...] = (
     "assertion_regression",
     "quality_drop",
@@ -19,30 +17,8 @@ REGRESSION_KINDS: tuple[RegressionKind, ...] = (
 
 
 @dataclass(frozen=True)
-class Settings:
-    """The `evidence:` section of a workflow; the defaults need no thought.
-
-    `ignore` names metrics (`latency`), `assertions` for all of them, or one assertion's key.
-    """
-
-    sensitivity: Sensitivity = "normal"
-    min_runs: int = 20
-    ignore: frozenset[str] = frozenset()
-
-    @classmethod
-    def from_mapping(cls, section: Mapping[str, Any] | None) -> "Settings":
-        """Read an already validated `evidence:` section."""
-        section = section or {}
-        return cls(
-            sensitivity=section.get("sensitivity", "normal"),
-            min_runs=section.get("min_runs", 20),
-            ignore=frozenset(section.get("ignore") or ()),
-        )
-
-
-@dataclass(frozen=True)
 class Observed:
-    """What one completed production run says about one block."""
+    """The result of one completed production run for one block."""
 
     number: int
     score: float | None = None
@@ -92,10 +68,6 @@ class Change:
     evidence: float
     suspected: Suspect | None
 
-    def to_dict(self) -> dict[str, Any]:
-        """The change as JSON-able values."""
-        return {**asdict(self), "assertions": list(self.assertions)}
-
 
 @dataclass(frozen=True)
 class Verdict:
@@ -104,11 +76,6 @@ class Verdict:
     state: State
     count: int
     needed: int
-
-    def __str__(self) -> str:
-        if self.state == "too few runs":
-            return f"too few runs ({self.count} of {self.needed})"
-        return self.state
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """One sequential test: a CUSUM of betting gains per alternative, against what came before its own start.
 
 Every run bets a little on "this became worse". The odds are fair as long as nothing changed, so the winnings
-(`Leg.weight`, in nats) stay small; they begin again from nothing whenever they are used up, and the run at which they
+(`Leg.winnings`, in nats) stay small; they begin again from nothing whenever they are used up, and the run at which they
 last began is the estimated start of the change. What is normal is learnt from the runs before that start and, with
 less weight, from those since: a reference of a hundred runs is itself uncertain, and this pays for it. (Full weight
 would make the odds exactly fair, but a change that builds up slowly would then teach the test to accept it.)
@@ -25,25 +25,25 @@ RECENT = 100
 class Leg:
     """The winnings of one alternative: how much, since which observation, over how many runs, summing to what."""
 
-    weight: float = 0.0
+    winnings: float = 0.0
     since: int = 0
     count: int = 0
     total: float = 0.0
 
     def add(self, number: int, value: float, gain: float) -> None:
         """Bet once more, beginning again when everything is lost."""
-        weight = self.weight + gain
-        if weight <= 0.0:
-            self.weight, self.since, self.count, self.total = 0.0, 0, 0, 0.0
+        winnings = self.winnings + gain
+        if winnings <= 0.0:
+            self.winnings, self.since, self.count, self.total = 0.0, 0, 0, 0.0
             return
         if self.count == 0:
             self.since = number
-        self.weight = weight
+        self.winnings = winnings
         self.count += 1
         self.total += value
 
     def to_state(self) -> list[float | int]:
-        return [self.weight, self.since, self.count, self.total]
+        return [self.winnings, self.since, self.count, self.total]
 
 
 @dataclass(slots=True)
@@ -133,7 +133,7 @@ class Series(ABC):
 
     @abstractmethod
     def matters(self, before: list[float], after: list[float], direction: int) -> bool:
-        """Whether the difference is large enough to tell anybody; direction 1 is worse, -1 better."""
+        """Whether the difference is large enough to report; direction 1 is worse, -1 better."""
 
     @abstractmethod
     def badness(self, value: float) -> float:
@@ -152,7 +152,7 @@ class Series(ABC):
         return 0 if self.opened is not None else min(leg.count, self.longest)
 
     def observe(self, number: int, value: float, bar: float, min_runs: int) -> None:
-        """Take one more run, in constant time."""
+        """Add one more run, in constant time."""
         self.count += 1
         self.seen = number
         self.bar = bar = bar + self.bar_offset
@@ -163,10 +163,10 @@ class Series(ABC):
             for leg, gain in zip(self.legs, self.gains(value), strict=True):
                 leg.add(number, value, gain)
         self.remember(value)
-        self._judge(bar)
+        self._decide(bar)
 
     def record(self, number: int, value: float) -> None:
-        """Take one more run of what can raise no alarm: normal is the last runs, whatever they were."""
+        """Add one more run of what can raise no alarm: normal is the last runs, whatever they were."""
         self.count += 1
         self.seen = number
         if self.opened is not None:
@@ -175,16 +175,16 @@ class Series(ABC):
         self.legs = [Leg() for _ in self.legs]
         self.remember(value)
 
-    def _judge(self, bar: float) -> None:
+    def _decide(self, bar: float) -> None:
         for leg in self.legs:
-            if leg.weight < bar:
+            if leg.winnings < bar:
                 continue
             is_worse = leg is not self.legs[-1]
             before, after = self._split(leg)
             if not self.matters(before[-WINDOW:], after, 1 if is_worse else -1):
-                leg.weight = bar * 0.99  # certain, but too small to mention: stay ready without piling up
+                leg.winnings = bar * 0.99  # certain, but too small to mention: stay ready without piling up
             elif is_worse:
-                self._open(max(self.legs[:-1], key=lambda each: each.weight))
+                self._open(max(self.legs[:-1], key=lambda each: each.winnings))
                 return
             elif leg.count >= ADOPT_RUNS:
                 self.replace_memory(after)
@@ -204,7 +204,7 @@ class Series(ABC):
         self.opened = Opened(
             since=leg.since,
             found_at=self.seen,
-            evidence=leg.weight,
+            evidence=leg.winnings,
             before=Level(len(before), sum(before) / len(before)),
             after_count=leg.count,
             after_total=leg.total,
@@ -216,32 +216,26 @@ class Series(ABC):
     def _observe_open(self, opened: Opened, number: int, value: float) -> None:
         for leg, gain in zip(self.legs[:-1], self.gains(value), strict=False):
             leg.add(number, value, gain)
-            opened.evidence = max(opened.evidence, leg.weight)
+            opened.evidence = max(opened.evidence, leg.winnings)
         opened.after_count += 1
         opened.after_total += value
         opened.recent = [*opened.recent, value][-RECENT:]
         badness, back = self.badness(value), opened.back
         gain = self.return_gain(badness, opened.level_total / opened.level_count)
-        if back.weight + gain <= 0.0:
+        if back.winnings + gain <= 0.0:
             opened.level_count += back.count + 1
             opened.level_total += back.total + badness
         back.add(number, badness, gain)
-        if back.weight >= RETURN_BAR and back.count >= RETURN_RUNS:
-            self.close()
-
-    def close(self) -> None:
-        """Back to normal: the runs since then belong to what is normal again, those in between do not."""
-        if self.opened is None:
-            return
-        returned = min(self.opened.back.count, len(self.opened.recent))
-        self.replace_memory(self.memory() + (self.opened.recent[-returned:] if returned else []))
-        self.opened = None
-        self.legs = [Leg() for _ in self.legs]
+        if back.winnings >= RETURN_BAR and back.count >= RETURN_RUNS:
+            # The runs since it came back belong to what is normal again, those in between do not.
+            self.replace_memory(self.memory() + opened.recent[-back.count :])
+            self.opened = None
+            self.legs = [Leg() for _ in self.legs]
 
     @property
     def is_better(self) -> bool:
         """Whether the evidence that it improved has passed the bar."""
-        return self.opened is None and self.legs[-1].weight >= self.bar > 0.0
+        return self.opened is None and self.legs[-1].winnings >= self.bar > 0.0
 
     def to_state(self) -> dict[str, Any]:
         """Everything, as JSON-able values of bounded size."""
@@ -256,7 +250,7 @@ class Series(ABC):
         return state
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Take over what `to_state` gave."""
+        """Take over a saved state."""
         self.count, self.seen, self.bar = state["count"], state["seen"], state["bar"]
         self.legs = [Leg(*leg) for leg in state["legs"]]
         self.opened = Opened.from_state(state["open"]) if "open" in state else None

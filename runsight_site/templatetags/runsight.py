@@ -7,11 +7,12 @@ from typing import Any
 
 from django import template
 from django.templatetags.static import static
+from django.urls import reverse
 from django.utils import timezone
 from django.utils.html import escape, format_html
 from django.utils.safestring import SafeString
 
-from workflows_app import addresses, formats
+from workflows_app.display import formats, querystring
 
 register = template.Library()
 
@@ -22,7 +23,7 @@ register.filter("percent", formats.percent)
 register.filter("tokens", formats.count)
 register.filter("metric", formats.metric)
 register.filter("verdict_word", formats.verdict_word)
-register.filter("untold_kind", formats.untold_kind)
+register.filter("kind_not_in_message", formats.kind_not_in_message)
 
 
 @register.simple_tag
@@ -37,7 +38,84 @@ def icon(name: str, label: str = "", css: str = "") -> SafeString:
 @register.simple_tag(takes_context=True)
 def address(context: template.Context, name: str, value: object, **more: object) -> str:
     """The query of this page with one thing changed, and what goes with it."""
-    return addresses.address(context["request"], **{name: value}, **more)
+    return querystring.address(context["request"], **{name: value}, **more)
+
+
+@register.simple_tag
+def columns(*names: str, select: bool = False) -> SafeString:
+    """The head of a table. `#Cost` is a column of numbers; the name of `-Actions` is only read aloud."""
+    cells = [
+        SafeString('<th scope="col" class="table__select"><span class="visually-hidden">Select</span></th>')
+    ]
+    for name in filter(None, names):
+        form = {
+            "#": '<th scope="col" class="num">{}</th>',
+            "-": '<th scope="col"><span class="visually-hidden">{}</span></th>',
+        }.get(name[0], '<th scope="col">{}</th>')
+        cells.append(format_html(form, name.lstrip("#-")))
+    return format_html("<thead><tr>{}</tr></thead>", SafeString("".join(cells if select else cells[1:])))
+
+
+NOTE_ICONS = {"": "info", "good": "passed", "warn": "warning", "bad": "failed"}
+
+
+@register.simple_block_tag
+def note(content: str, tone: str = "", drawing: str = "", role: str = "", css: str = "") -> SafeString:
+    """A remark in a frame: plain, good, warn or bad."""
+    return format_html(
+        '<div class="note{}{}"{}>{}<div>{}</div></div>',
+        f" note--{tone}" if tone else "",
+        f" {css}" if css else "",
+        format_html(' role="{}"', role) if role else "",
+        icon(drawing or NOTE_ICONS[tone]),
+        content,
+    )
+
+
+@register.simple_block_tag
+def nothing(
+    content: str, drawing: str, title: str, level: int = 2, css: str = "", *, is_card: bool = False
+) -> SafeString:
+    """What stands where a list or a chart would be empty: why, and what to do."""
+    html = format_html(
+        '<div class="empty{}">{}<h{}>{}</h{}>{}</div>',
+        f" {css}" if css else "",
+        icon(drawing),
+        level,
+        title,
+        level,
+        content,
+    )
+    return format_html('<div class="card">{}</div>', html) if is_card else html
+
+
+@register.simple_block_tag
+def card(content: str, title: str, id: str = "", level: int = 2) -> SafeString:
+    """A card with nothing but a title in its head."""
+    anchor = format_html(' id="{}"', id) if id else ""
+    head = format_html("<h{}{}>{}</h{}>", level, anchor, title, level)
+    return format_html('<div class="card"><div class="card__head">{}</div>{}</div>', head, content)
+
+
+@register.simple_block_tag
+def fold(content: str, summary: str, css: str = "", *, is_open: bool = False) -> SafeString:
+    """A text that is folded away until a reader opens it."""
+    return format_html(
+        '<details class="fold{}"{}><summary>{}</summary><div class="fold__body">{}</div></details>',
+        f" {css}" if css else "",
+        " open" if is_open else "",
+        summary,
+        content,
+    )
+
+
+@register.inclusion_tag("site/_post_button.html")
+def post_button(
+    words: str, view: str, *args: object, icon: str = "", css: str = "", **fields: object
+) -> dict[str, object]:
+    """A button that posts to a view, with the fields as hidden inputs."""
+    action = reverse(view, args=args)
+    return {"action": action, "words": words, "icon": icon, "css": css, "fields": fields}
 
 
 @register.simple_tag

@@ -1,17 +1,17 @@
-// Turns the workflow form's textarea into an editor. Without this script the textarea works as it is.
+// Turns the textarea of a workflow's form into an editor, on the site and in the admin: checks while somebody types,
+// completes, and asks before typed text is lost. Without this script the textarea works as it is.
 (function () {
   "use strict";
 
   const WAIT_MS = 350;
+  const PATIENCE_MS = 3000;
+  const AGAIN_MS = 5000;
   const area = document.querySelector("textarea[data-editor=yaml]");
   if (!area || !window.ace) return;
   const form = area.form;
   const side = document.querySelector("[data-editor-side]");
-  const state = side.querySelector("[data-editor-state]");
-  const list = side.querySelector("[data-editor-faults]");
-  const graph = side.querySelector("[data-editor-graph]");
-  const slugField = form.querySelector("[name=slug]");
-  const readSlug = () => (slugField ? slugField.value : document.querySelector(".field-slug .readonly").textContent.trim());
+  const part = (name, from = side) => from.querySelector(`[data-editor-${name}]`);
+  const slugField = form.elements.slug;
 
   // Styles come from ace.css and editor.css, so the page needs no inline ones.
   ace.config.set("useStrictCSP", true);
@@ -29,9 +29,8 @@
   frame.append(holder);
   area.after(frame);
   frame.append(side);
-  side.hidden = false;
   area.hidden = true;
-  area.closest(".form-row").classList.add("has-editor");
+  area.closest(".form-row")?.classList.add("has-editor");
 
   const editor = ace.edit(holder, {
     mode: "ace/mode/yaml",
@@ -39,7 +38,7 @@
     value: area.value,
     tabSize: 2,
     useSoftTabs: true,
-    useWorker: false, // the server's validator marks the faults; a second opinion would hide them
+    useWorker: false, // the server's validator marks the errors; a second opinion would hide them
     showPrintMargin: false,
     enableBasicAutocompletion: true,
     enableLiveAutocompletion: true,
@@ -59,94 +58,139 @@
   };
   holder.env = { editor }; // for whoever looks at the page from a console
 
+  // Checking
   const Range = ace.require("ace/range").Range;
-  const initial = area.value.replace(/\r\n/g, "\n");
-  let isSending = false;
   let timer = 0;
   let asking = null;
   let markers = [];
 
   async function check() {
-    if (asking) asking.abort();
-    const mine = (asking = new AbortController());
+    asking?.abort();
+    clearTimeout(timer);
+    const { signal } = (asking = new AbortController());
+    const late = setTimeout(() => unchecked("The server does not answer."), PATIENCE_MS);
     const body = new FormData();
     body.set("yaml", editor.getValue());
-    body.set("slug", readSlug());
-    body.set("csrfmiddlewaretoken", form.querySelector("[name=csrfmiddlewaretoken]").value);
-    let answer;
+    body.set("slug", slugField ? slugField.value : side.dataset.slug);
+    body.set("csrfmiddlewaretoken", form.elements.csrfmiddlewaretoken.value);
     try {
-      const response = await fetch(area.dataset.check, { method: "POST", body, signal: mine.signal, headers: { Accept: "application/json" } });
-      if (!response.ok || response.redirected) throw new Error(String(response.status));
-      answer = await response.json();
-    } catch (error) {
-      if (error.name !== "AbortError") say("The server does not answer; your text is still here, unchecked.", "bad");
-      return;
+      const response = await fetch(side.dataset.check, { method: "POST", body, signal });
+      if (response.redirected) unchecked("You are logged out; log in again in another tab.");
+      else if (!response.ok) unchecked(`The server answered ${response.status}.`);
+      else show(await response.text());
+    } catch {
+      if (signal.aborted) return;
+      unchecked("The server cannot be reached.");
+      timer = setTimeout(check, AGAIN_MS);
+    } finally {
+      clearTimeout(late);
     }
-    if (mine === asking) show(answer);
   }
 
-  function say(text, tone) {
-    state.textContent = text;
-    state.dataset.tone = tone;
+  function checkSoon() {
+    clearTimeout(timer);
+    timer = setTimeout(check, WAIT_MS);
   }
 
-  function show({ faults, graph: drawing }) {
-    const count = faults.length;
-    say(count ? `${count} fault${count === 1 ? "" : "s"}: this cannot be saved yet.` : "No faults.", count ? "bad" : "good");
-    list.replaceChildren(...faults.map(entryOf));
-    const placed = faults.filter((fault) => fault.line);
-    editor.session.setAnnotations(placed.map((fault) => ({ row: fault.line - 1, column: 0, text: fault.text, type: "error" })));
+  function show(html) {
+    const answer = document.createElement("template");
+    answer.innerHTML = html; // drawn and escaped by our server
+    const graph = part("graph", answer.content);
+    part("state").replaceChildren(...part("state", answer.content).childNodes);
+    part("graph").classList.toggle("is-old", !graph.childElementCount);
+    if (graph.childElementCount) part("graph").replaceChildren(...graph.childNodes);
+    mark();
+  }
+
+  function mark() {
+    const errors = [...part("state").querySelectorAll("[data-line]")];
+    const rows = errors.map((error) => Number(error.dataset.line) - 1);
+    editor.session.setAnnotations(errors.map((error, n) => ({ row: rows[n], text: error.textContent, type: "error" })));
     markers.forEach((marker) => editor.session.removeMarker(marker));
-    markers = [...new Set(placed.map((fault) => fault.line - 1))].map((row) =>
-      editor.session.addMarker(new Range(row, 0, row, 1), "editor-fault", "fullLine"),
+    markers = [...new Set(rows)].map((row) =>
+      editor.session.addMarker(new Range(row, 0, row, 1), "editor-error", "fullLine"),
     );
-    if (drawing) graph.innerHTML = drawing; // drawn and escaped by our server
-    graph.classList.toggle("is-old", !drawing);
   }
 
-  function entryOf(fault) {
-    const entry = document.createElement("li");
-    if (!fault.line) {
-      entry.textContent = fault.text;
-      return entry;
-    }
-    const link = document.createElement("a");
-    link.href = "#id_yaml";
-    link.textContent = fault.text;
-    link.dataset.line = fault.line;
-    entry.append(link);
-    return entry;
+  // What the panel said was about an earlier text.
+  function warn(text) {
+    const note = document.createElement("p");
+    note.className = "editor-state";
+    note.dataset.tone = "warn";
+    const again = document.createElement("button");
+    Object.assign(again, { type: "button", className: "button button--small", textContent: "Check it again" });
+    again.addEventListener("click", check);
+    note.append(`${text} Your text is still here. `, again);
+    part("state").replaceChildren(note);
   }
+  const unchecked = (why) => warn(`Not checked. ${why}`);
 
-  list.addEventListener("click", (event) => {
+  side.addEventListener("click", (event) => {
     const link = event.target.closest("[data-line]");
     if (!link) return;
     event.preventDefault();
     editor.gotoLine(Number(link.dataset.line), 0);
     editor.textInput.getElement().focus();
   });
-
-  function later() {
-    window.clearTimeout(timer);
-    timer = window.setTimeout(check, WAIT_MS);
-  }
-
   editor.session.on("change", () => {
     area.value = editor.getValue();
-    later();
+    checkSoon();
   });
-  if (slugField) slugField.addEventListener("input", later);
-  form.addEventListener("submit", () => {
-    isSending = true;
+  slugField?.addEventListener("input", checkSoon);
+
+  // Saving and leaving
+  const fields = [...form.querySelectorAll("input:not([type=hidden]), textarea")];
+  const isTyped = () => "unsaved" in side.dataset || fields.some((field) => field.value !== field.defaultValue);
+  let mayLeave = false;
+  let isAsking = false;
+
+  // Without a server the browser would leave the text for a page of its own.
+  form.addEventListener("submit", async (event) => {
+    if (mayLeave) return;
+    event.preventDefault();
+    if (isAsking) return; // a second click saves nothing twice
+    isAsking = true;
+    const { submitter } = event;
+    const answer = await fetch("/healthz", { signal: AbortSignal.timeout(PATIENCE_MS) }).catch(() => null);
+    isAsking = false;
+    mayLeave = Boolean(answer);
+    if (mayLeave) return form.requestSubmit(submitter);
+    warn("Not saved. The server cannot be reached.");
+    runsight.toast("Not saved: the server cannot be reached. Your text is still here.", "error");
+  });
+  form.querySelector("[data-discard]")?.addEventListener("click", (event) => {
+    mayLeave = !event.ctrlKey && !event.metaKey && !event.shiftKey;
+  });
+  window.addEventListener("pageshow", () => {
+    mayLeave = false;
   });
   window.addEventListener("beforeunload", (event) => {
-    if (!isSending && editor.getValue() !== initial) event.preventDefault();
+    if (!mayLeave && isTyped()) event.preventDefault();
   });
   editor.commands.addCommand({
     name: "save",
     bindKey: { win: "Ctrl-S", mac: "Command-S" },
-    exec: () => form.requestSubmit(form.querySelector("[name=_continue]")),
+    exec: () => form.requestSubmit(form.querySelector("[data-save], [name=_continue]")),
   });
+
+  // Completion
+  const keysUnder = (section) => runsight.yamlKeys(editor.session.getDocument().getAllLines(), section);
+  const blocks = () => keysUnder("blocks");
+  // What the document and the library call by name: blocks, souls, workflows.
+  const REFERENCES = {
+    soul_ref: () => [...keysUnder("souls"), ...area.dataset.souls.split(" ")],
+    workflow_ref: () => area.dataset.workflows.split(" "),
+    ...Object.fromEntries(
+      ["depends", "entry", "eval_key", "error_route", "inner_block_refs", "pass", "fail", "from", "to"].map((key) => [key, blocks]),
+    ),
+  };
+
+  function namesAt({ key, isKey, steps }) {
+    const last = steps.findLast(({ step }) => step !== "[]")?.step;
+    const isInList = steps.at(-1)?.step === "[]";
+    const names = REFERENCES[key || (isKey && !isInList ? null : last)]?.() ?? [];
+    return [...new Set(names)].filter(Boolean).map((name) => ({ name, kind: "name", doc: "", isNested: false }));
+  }
 
   const completer = {
     identifierRegexps: [/[\w.-]/],
@@ -155,61 +199,23 @@
       const place = runsight.yamlPlace(session.getDocument().getAllLines(), position.row, position.column);
       if (!place || !this.schema) return callback(null, []);
       const words = [...namesAt(place), ...runsight.fittingWords(this.schema, place)];
-      callback(null, words.map((word, index) => offered(word, place, words.length - index)));
+      callback(null, words.map(({ name, kind, doc, isNested }, index) => ({
+        caption: name,
+        value: name + (place.isKey && kind === "key" ? (isNested ? ":" : ": ") : ""),
+        meta: kind,
+        score: words.length - index,
+        docText: doc ? `${name}\n\n${doc}` : "",
+      })));
     },
   };
-
-  function offered(word, place, score) {
-    const after = place.isKey && word.kind === "key" ? (word.isNested ? ":" : ": ") : "";
-    return { caption: word.name, value: word.name + after, meta: word.kind, score, docText: word.doc ? `${word.name}\n\n${word.doc}` : "" };
-  }
-
-  // What the document and the library call by name: blocks, souls, workflows.
-  const REFERENCES = {
-    soul_ref: () => [...keysUnder("souls"), ...area.dataset.souls.split(" ")],
-    workflow_ref: () => area.dataset.workflows.split(" "),
-    depends: () => keysUnder("blocks"),
-    entry: () => keysUnder("blocks"),
-    eval_key: () => keysUnder("blocks"),
-    error_route: () => keysUnder("blocks"),
-    inner_block_refs: () => keysUnder("blocks"),
-    pass: () => keysUnder("blocks"),
-    fail: () => keysUnder("blocks"),
-    from: () => keysUnder("blocks"),
-    to: () => keysUnder("blocks"),
-  };
-
-  function namesAt(place) {
-    const last = place.steps.filter(({ step }) => step !== "[]").pop();
-    const find = REFERENCES[place.key || (place.isKey ? (endsInList(place) ? last && last.step : null) : last && last.step)];
-    if (!find) return [];
-    return [...new Set(find())].filter(Boolean).map((name) => ({ name, kind: "name", doc: "", isNested: false }));
-  }
-
-  function endsInList(place) {
-    return place.steps.length > 0 && place.steps[place.steps.length - 1].step === "[]";
-  }
-
-  function keysUnder(section) {
-    const lines = editor.session.getDocument().getAllLines();
-    const start = lines.findIndex((line) => line.startsWith(`${section}:`));
-    const names = [];
-    for (let row = start + 1; start >= 0 && row < lines.length && !/^\S/.test(lines[row]); row++) {
-      const found = /^ {1,4}([\w-]+):/.exec(lines[row]);
-      if (found && (!names.length || lines[row].search(/\S/) === names.indent)) {
-        if (!names.length) names.indent = lines[row].search(/\S/);
-        names.push(found[1]);
-      }
-    }
-    return names;
-  }
-
   editor.completers = [completer];
-  fetch(area.dataset.schema, { headers: { Accept: "application/json" } })
+  fetch(side.dataset.schema, { headers: { Accept: "application/json" } })
     .then((response) => (response.ok ? response.json() : null))
     .then((schema) => {
       completer.schema = schema;
     })
-    .catch(() => say("Completion is not available: the schema could not be loaded.", "warn"));
-  check();
+    .catch(() => {}); // one writes on without completion
+
+  mark();
+  if (area.value !== area.defaultValue) check(); // typed before this script came, or kept by the browser over a reload
 })();

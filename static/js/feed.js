@@ -1,53 +1,67 @@
-// Runs, live: progress moves in place; anything that comes, goes or ends brings the server's own rows.
-// <div data-live-part="/its/own/address/" data-socket="/ws/dashboard/">
-// When a run is over, the page is asked for once more, for everything in it marked <… id="x" data-fresh>.
+// Lists of runs, live: <… data-feed="/ws/dashboard/" data-rows="/their/rows/">. As runs change, the rows are asked for:
+// ?run=… for those that are shown, all=1 once one comes or changes its status.
+//   data-only-shown  runs that are not in the list do not concern it
+//   data-rest        when a run is over, the page itself is asked for, too, with ?part=1
 (() => {
-  const box = document.querySelector("[data-live-part]");
-  if (!box || !window.runsight?.live) return;
-  const { live, asker, swap } = window.runsight;
+  const box = document.querySelector("[data-feed]");
+  if (!box) return;
+  const { live, refresher } = window.runsight;
   const TERMINAL = new Set(["completed", "failed", "cancelled"]);
-  const RUNS_EVERY = 1000;
+  const ROWS_EVERY = 1000;
   const REST_EVERY = 5000;
-  const SETTLES = 500; // what the end of a run brings about is a moment later than its end
+  const SETTLES = 500; // the effects of a run's end, such as a regression, come a moment after it
+  const changed = new Set();
+  const asked = new Set(); // and not answered yet
+  let isWhole = false;
+  let wasWhole = false;
+  let isFirst = true;
 
-  const refreshRuns = asker(RUNS_EVERY, () => box.dataset.livePart, (page) => swap(box, page.body));
-  const refreshRest = asker(REST_EVERY, ownAddress, (page) => {
-    for (const part of document.querySelectorAll("[data-fresh]")) {
-      const fresh = page.getElementById(part.id);
-      if (fresh) swap(part, fresh);
-    }
-    if (page.querySelector("[data-settling]")) refreshRest();
+  const badgeOf = (id) => box.querySelector(`[data-run="${CSS.escape(id)}"] .badge`);
+
+  const refreshRows = refresher(ROWS_EVERY, () => {
+    const url = new URL(box.dataset.rows, location);
+    for (const id of changed) asked.add(id);
+    for (const id of asked) url.searchParams.append("run", id);
+    wasWhole ||= isWhole;
+    if (wasWhole) url.searchParams.set("all", "1");
+    changed.clear();
+    isWhole = false;
+    return url;
+  }, () => {
+    asked.clear();
+    wasWhole = false;
   });
 
-  function ownAddress() {
-    const address = new URL(location);
-    address.searchParams.set("part", "1");
-    return address;
-  }
+  const refreshRest = refresher(REST_EVERY, () => {
+    const url = new URL(location);
+    url.searchParams.set("part", "1");
+    return url;
+  }, (page) => { if (page.querySelector("[data-settling]")) refreshRest(); });
 
   function take(run) {
-    const isOver = TERMINAL.has(run.status);
-    if (isOver || run.number === 1) refreshRest(SETTLES);
-    const row = box.querySelector(`[data-running="${CSS.escape(run.id)}"]`);
-    if (!row || isOver || row.dataset.status !== run.status) { refreshRuns(); return; }
-    const bar = row.querySelector("progress");
-    bar.max = Math.max(bar.max, run.nodes_done);
-    bar.value = run.nodes_done;
-    row.querySelector("[data-count]").textContent = `${run.nodes_done} of ${bar.max} blocks`;
+    const badge = badgeOf(run.id);
+    if (!badge && "onlyShown" in box.dataset) return;
+    if (badge) changed.add(run.id);
+    isWhole ||= badge?.dataset.word !== run.status;
+    refreshRows();
+    if ("rest" in box.dataset && (TERMINAL.has(run.status) || run.number === 1)) refreshRest(SETTLES);
   }
 
-  const isNews = (run) => {
-    const shown = box.querySelector(`[data-run="${CSS.escape(run.id)}"] .badge`);
-    return shown && shown.dataset.word !== run.status;
-  };
+  // The page was drawn a moment ago; a later snapshot comes after a lost connection, or when much happens.
+  function compare(runs) {
+    const isNews = !isFirst || runs.some((run) => badgeOf(run.id) && badgeOf(run.id).dataset.word !== run.status);
+    const open = [...box.querySelectorAll("[data-run]")].filter((row) => !TERMINAL.has(row.querySelector(".badge").dataset.word));
+    for (const row of open) changed.add(row.dataset.run);
+    isWhole ||= isNews;
+    if (isNews || open.length) refreshRows();
+    if (isNews && "rest" in box.dataset) refreshRest(SETTLES);
+    isFirst = false;
+  }
 
-  let isFirst = true;
-  live(box.dataset.socket, {
-    onMessage: (message) => {
-      if (message.event === "run_updated") take(message.data);
-      // The page was drawn a moment ago; a later snapshot comes after a lost connection, or when much happens.
-      if (message.event === "snapshot" && (!isFirst || message.data.runs.some(isNews))) { refreshRuns(); refreshRest(SETTLES); }
-      isFirst = false;
+  live(box.dataset.feed, {
+    onMessage: ({ event, data }) => {
+      if (event === "run_updated") take(data);
+      if (event === "snapshot") compare(data.runs);
     },
   });
 })();

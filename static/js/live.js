@@ -1,36 +1,33 @@
-// A socket that heals itself: runsight.live(path, {after, onMessage, onState}) returns {close}.
+// A socket that heals itself: runsight.live(path, {after, onMessage}) returns {close}. The banner says when it is lost.
 //   after      number of the last event already shown; the server sends everything later, each once
 //   onMessage  called with each event, in order, never twice
-//   onState    "open", "lost", or "refused": nothing more will come; the banner tells by itself
 (() => {
   const FIRST_PAUSE = 400;
   const LONGEST_PAUSE = 15000;
-  const SILENCE = 50000; // the server says something every 20 s
+  const SILENCE = 50000; // the server sends something every 20 s
   const PATIENCE = 1200; // a connection back sooner than this was hardly lost
   const SETTLED = 300; // a refusal opens, too, and closes at once
   const HEALTHY = 5000; // open for so long, it may be tried again soon when it is lost
-  const FINAL = new Set([4400, 4401, 4403, 4404]);
+  const LOGGED_OUT = 4401;
+  const FINAL = new Set([4400, LOGGED_OUT, 4403, 4404]);
 
-  function tell(state, code) {
-    window.runsight.connection(state !== "open");
-    if (state !== "refused") return;
-    const words = document.querySelector("[data-connection] > span");
+  function explain(code) {
     const link = document.createElement("a");
     link.href = `/login/?next=${encodeURIComponent(location.pathname + location.search)}`;
     link.textContent = "log in again";
-    words.replaceChildren(...(code === 4401 ? ["You are logged out; ", link, " to see what happens."] : ["What you see is no longer kept up to date."]));
+    const words = code === LOGGED_OUT ? ["You are logged out; ", link, " to see what happens."] : ["What you see is no longer kept up to date."];
+    document.querySelector("[data-connection] > span").replaceChildren(...words);
   }
 
-  function live(path, { after = null, onMessage = () => {}, onState = () => {} } = {}) {
+  function live(path, { after = null, onMessage }) {
+    const { connection } = window.runsight;
+    const listeners = new AbortController();
     let last = after;
-    const told = (state, code) => { tell(state, code); onState(state); };
     let socket = null;
     let failures = 0;
-    let isClosed = false;
     let retry = 0;
-    let watch = 0;
+    let silence = 0;
     let lost = 0;
-    let isOpen = false;
 
     function address() {
       const url = new URL(path, location.href);
@@ -39,91 +36,81 @@
       return url;
     }
 
-    function heard() {
-      clearTimeout(watch);
-      watch = setTimeout(() => drop(), SILENCE);
-    }
-
     function connect() {
       clearTimeout(retry);
-      if (isClosed || (socket && socket.readyState <= WebSocket.OPEN)) return;
+      if (listeners.signal.aborted || socket) return;
       const mine = socket = new WebSocket(address());
-      heard();
-      const isStillOpen = () => mine === socket && mine.readyState === WebSocket.OPEN;
+      const whenStillOpen = (wait, action) => setTimeout(() => { if (mine === socket && mine.readyState === WebSocket.OPEN) action(); }, wait);
+      waitForMore();
       mine.addEventListener("open", () => {
-        setTimeout(() => { if (isStillOpen()) settled(); }, SETTLED);
-        setTimeout(() => { if (isStillOpen()) failures = 0; }, HEALTHY);
+        whenStillOpen(SETTLED, settle);
+        whenStillOpen(HEALTHY, () => { failures = 0; });
       });
-      mine.addEventListener("message", (event) => {
+      mine.addEventListener("message", ({ data }) => {
         if (mine !== socket) return;
         failures = 0;
-        settled();
-        take(JSON.parse(event.data));
+        settle();
+        take(JSON.parse(data));
       });
-      mine.addEventListener("close", (event) => { if (mine === socket) ended(event.code); });
+      mine.addEventListener("close", ({ code }) => { if (mine === socket) end(code); });
     }
 
-    function settled() {
+    function waitForMore() {
+      clearTimeout(silence);
+      silence = setTimeout(drop, SILENCE);
+    }
+
+    function settle() {
       clearTimeout(lost);
       lost = 0;
-      heard();
-      if (!isOpen) told("open");
-      isOpen = true;
+      waitForMore();
+      connection(false);
     }
 
     function take(message) {
-      if (message.event === "ping") return;
-      if (typeof message.seq === "number" && last !== null) {
-        if (message.seq <= last) return;
-        last = message.seq;
-      }
+      if (message.event === "ping" || (last !== null && message.seq <= last)) return;
+      if (last !== null) last = message.seq ?? last;
       onMessage(message);
     }
 
-    function ended(code) {
-      clearTimeout(watch);
+    function end(code) {
+      clearTimeout(silence);
       socket = null;
-      if (isClosed) return;
       if (FINAL.has(code)) {
-        isClosed = true;
-        told("refused", code);
+        close();
+        connection(true);
+        explain(code);
         return;
       }
-      isOpen = false;
-      lost ||= setTimeout(() => told("lost"), failures ? 0 : PATIENCE);
-      const pause = Math.min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** failures);
+      lost ||= setTimeout(() => connection(true), failures ? 0 : PATIENCE);
+      retry = setTimeout(connect, Math.min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** failures) * (0.5 + Math.random()));
       failures += 1;
-      retry = setTimeout(connect, pause * (0.5 + Math.random()));
     }
 
     function drop() {
       const old = socket;
       if (!old) return;
-      ended(1006);
+      end(1006);
       old.close();
     }
 
     function hurry() {
-      if (isClosed || socket || document.hidden) return;
+      if (socket || document.hidden) return;
       failures = 0;
       connect();
     }
 
     function close() {
-      isClosed = true;
-      clearTimeout(retry);
-      clearTimeout(watch);
-      clearTimeout(lost);
-      window.removeEventListener("online", hurry);
-      window.removeEventListener("offline", drop);
-      document.removeEventListener("visibilitychange", hurry);
-      socket?.close();
+      listeners.abort();
+      for (const timer of [retry, silence, lost]) clearTimeout(timer);
+      const old = socket;
       socket = null;
+      old?.close();
     }
 
-    window.addEventListener("online", hurry);
-    window.addEventListener("offline", drop);
-    document.addEventListener("visibilitychange", hurry);
+    window.addEventListener("online", hurry, listeners);
+    window.addEventListener("offline", drop, listeners);
+    document.addEventListener("visibilitychange", hurry, listeners);
     connect();
     return { close };
   }

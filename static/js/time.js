@@ -1,7 +1,8 @@
-// Keeps <time data-relative> current, in the words of workflows_app/formats.py, and lets
+// Keeps <time data-relative> current, in the words of workflows_app/display/formats.py, and lets
 // <span data-elapsed-since="ISO time"> count up where the page hears of the end.
 (() => {
-  const STEPS = [[60, 1, "s"], [3600, 60, "min"], [86400, 3600, "h"], [30 * 86400, 86400, "d"]];
+  const STEPS = [[60, 1, " s"], [3600, 60, " min"], [86400, 3600, "h"], [30 * 86400, 86400, "d"]];
+  const UNITS = [[86400, "d", 3600, "h"], [3600, "h", 60, "min"], [60, "min", 1, "s"], [1, "s", 1, ""]];
   const MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
 
   function relative(moment, now) {
@@ -9,21 +10,18 @@
     if (Math.abs(seconds) < 5) return "just now";
     for (const [limit, size, unit] of STEPS) {
       if (Math.abs(seconds) >= limit) continue;
-      const amount = `${Math.floor(Math.abs(seconds) / size)} ${unit}`;
+      const amount = `${Math.floor(Math.abs(seconds) / size)}${unit}`;
       return seconds > 0 ? `${amount} ago` : `in ${amount}`;
     }
     return `${moment.getUTCDate()} ${MONTHS[moment.getUTCMonth()]} ${moment.getUTCFullYear()}`;
   }
 
-  function duration(ms) {
-    if (ms < 59950) return `${(Math.max(ms, 0) / 1000).toFixed(1)} s`;
-    const seconds = Math.round(ms / 1000);
-    for (const [unit, size, below, belowSize] of [["d", 86400, "h", 3600], ["h", 3600, "min", 60], ["min", 60, "s", 1]]) {
-      if (seconds < size) continue;
-      const rest = Math.floor((seconds % size) / belowSize);
-      return rest ? `${Math.floor(seconds / size)} ${unit} ${rest} ${below}` : `${Math.floor(seconds / size)} ${unit}`;
-    }
-    return `${seconds} s`;
+  // A clock, in whole seconds; how long something took in the end is for the server to say.
+  function elapsed(ms) {
+    const seconds = Math.max(Math.trunc(ms / 1000), 0);
+    const [size, unit, below, belowUnit] = UNITS.find(([limit]) => seconds >= limit) ?? UNITS.at(-1);
+    const rest = Math.trunc((seconds % size) / below);
+    return `${Math.trunc(seconds / size)} ${unit}${rest ? ` ${rest} ${belowUnit}` : ""}`;
   }
 
   function set(element, text) {
@@ -41,19 +39,8 @@
   function tick() {
     const now = Date.now();
     for (const span of document.querySelectorAll("[data-elapsed-since]")) {
-      set(span, duration(now - Date.parse(span.dataset.elapsedSince)));
+      set(span, elapsed(now - Date.parse(span.dataset.elapsedSince)));
     }
-  }
-
-  function relativeElement(iso) {
-    const time = document.createElement("time");
-    const moment = new Date(iso);
-    time.className = "nowrap";
-    time.dateTime = moment.toISOString();
-    time.title = `${moment.toISOString().slice(0, 19).replace("T", " ")} UTC`;
-    time.dataset.relative = "";
-    time.textContent = relative(moment, new Date());
-    return time;
   }
 
   refresh();
@@ -62,5 +49,4 @@
   setInterval(() => { if (!document.hidden && window.runsight.live) tick(); }, 500);
   document.addEventListener("visibilitychange", () => { if (!document.hidden) { refresh(); tick(); } });
   document.addEventListener("htmx:afterSwap", () => { refresh(); tick(); });
-  window.runsight = Object.assign(window.runsight ?? {}, { relative, duration, relativeElement });
 })();

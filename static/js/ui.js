@@ -4,34 +4,13 @@
 //   data-asks="name": what a link to this page changes of its address
 // window.runsight.toast(text, "success" | "warning" | "error" | "info"), .connection(isLost)
 (() => {
-  const icons = document.querySelector("svg.icon use")?.getAttribute("href")?.split("#")[0] ?? "";
-
   function toast(text, tone = "info") {
-    const box = document.createElement("div");
-    box.className = `toast toast--${tone}`;
-    const words = document.createElement("span");
-    words.textContent = text;
-    const close = document.createElement("button");
-    close.type = "button";
-    close.className = "button button--quiet button--icon button--small";
-    close.dataset.dismiss = "";
-    close.setAttribute("aria-label", "Dismiss");
-    close.append(icon("x"));
-    box.append(words, close);
-    document.getElementById("toasts")?.append(box);
+    const box = document.getElementById("toast")?.content.firstElementChild.cloneNode(true);
+    if (!box) return;
+    box.classList.add(`toast--${tone}`);
+    box.querySelector("span").textContent = text;
+    document.getElementById("toasts").append(box);
     if (tone !== "error") setTimeout(() => box.remove(), 6000);
-    return box;
-  }
-
-  function icon(name) {
-    const space = "http://www.w3.org/2000/svg";
-    const svg = document.createElementNS(space, "svg");
-    svg.setAttribute("class", "icon");
-    svg.setAttribute("aria-hidden", "true");
-    const use = document.createElementNS(space, "use");
-    use.setAttribute("href", `${icons}#${name}`);
-    svg.append(use);
-    return svg;
   }
 
   function connection(isLost) {
@@ -120,5 +99,5 @@
     if (first) box.scrollTop += first.top - box.getBoundingClientRect().top - box.clientHeight / 2;
   }
 
-  window.runsight = Object.assign(window.runsight ?? {}, { toast, icon, connection });
+  window.runsight = Object.assign(window.runsight ?? {}, { toast, connection });
 })();

@@ -35,18 +35,25 @@
     return open;
   }
 
-  // The value of a mapping's `type`, whose keys stand at `indent` around `row`.
-  function typeAround(lines, row, indent) {
-    for (const step of [-1, 1]) {
-      for (let r = step === -1 ? row : row + 1; r >= 0 && r < lines.length; r += step) {
+  // The other lines of the mapping whose keys stand at `indent` around `row`, parsed: those above it, then those below.
+  function* siblings(lines, row, indent) {
+    const { isItem, indent: own } = parse(lines[row]);
+    for (const step of isItem && own === indent ? [1] : [-1, 1]) {
+      for (let r = row + step; r >= 0 && r < lines.length; r += step) {
         const line = parse(lines[r]);
         if (line.isBlank || line.isComment) continue;
         const isFirstOfItem = line.isItem && line.indent === indent;
         if (line.indent < indent || (step === 1 && isFirstOfItem)) break;
-        if (line.indent === indent && line.key === "type" && line.value) return bare(line.value);
+        if (line.indent === indent && line.key) yield line;
         if (isFirstOfItem) break;
       }
     }
+  }
+
+  // The value of the `type` of the mapping that a line belongs to.
+  function typeAround(lines, row, indent) {
+    for (const line of [parse(lines[row]), ...siblings(lines, row, indent)])
+      if (line.indent === indent && line.key === "type" && line.value) return bare(line.value);
     return null;
   }
 
@@ -96,7 +103,7 @@
       if (!steps) return null;
       const type = typeAround(lines, row, indent);
       const isKey = line.key === null;
-      return { steps, type, isKey, key: line.key, written: keysAround(lines, row, indent) };
+      return { steps, type, isKey, key: line.key, written: new Set([...siblings(lines, row, indent)].map((one) => one.key)) };
     }
     const steps = parentsOf(lines, row, parse(before.slice(0, open[0].at)));
     if (!steps) return null;
@@ -125,20 +132,14 @@
     return found ? found[1] : null;
   }
 
-  function keysAround(lines, row, indent) {
-    const keys = new Set();
-    for (const step of [-1, 1]) {
-      for (let r = row + step; r >= 0 && r < lines.length; r += step) {
-        const line = parse(lines[r]);
-        if (line.isBlank || line.isComment) continue;
-        const isFirstOfItem = line.isItem && line.indent === indent;
-        if (line.indent < indent || (step === 1 && isFirstOfItem)) break;
-        if (line.indent === indent && line.key) keys.add(line.key);
-        if (isFirstOfItem) break;
-      }
-    }
-    return keys;
-  }
+  // The names directly under a section of the top level.
+  runsight.yamlKeys = function (lines, section) {
+    const start = lines.findIndex((line) => line.startsWith(`${section}:`)) + 1;
+    if (!start) return [];
+    const end = lines.findIndex((line, row) => row >= start && /^\S/.test(line));
+    const keys = lines.slice(start, end < 0 ? undefined : end).map(parse).filter((line) => line.key && !line.isItem);
+    return keys.filter((line) => line.indent === keys[0].indent).map((line) => line.key);
+  };
 
   // Every plain schema a node stands for, with `if` decided by the mapping's type.
   function expand(root, node, type, depth = 0) {

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from django.core.cache import cache
 
-from evals_app import suites
 from evals_app.demo import story
 from evals_app.models import EvalSuiteRun
+from evals_app.suites import running as suites
+from tests.evals.demo.test_demo import newest_text
 from tests.evals.histories import add_history, add_regression
-from tests.evals.test_demo import newest_text
-from tests.evals.test_pages_evals import BAD, GOOD
-from tests.evals.test_pages_souls import USING, make_soul
+from tests.evals.pages.test_evals import BAD, GOOD
+from tests.evals.pages.test_souls import USING, make_soul
 from tests.factories import finish, make_workflow
 from workflows_app import services
 from workflows_app.models import Run, Workflow
@@ -24,7 +24,6 @@ EMPTY = [
     "/souls/",
     "/assertions/",
     "/evals/",
-    "/api/docs/",
     "/nothing/here/",
 ]
 

@@ -1,4 +1,4 @@
-"""The workflow editor in a real browser: faults while typing, completion, saving, two writers."""
+"""The workflow editor in a real browser: errors while typing, completion, saving, two writers."""
 
 import pytest
 from django.contrib.auth.models import User
@@ -6,7 +6,7 @@ from playwright.sync_api import TimeoutError
 
 from tests.browser.accessibility import serious_findings
 from tests.factories import make_workflow
-from tests.workflows.test_admin_workflows import PLAIN
+from tests.workflows.admin.test_workflows import PLAIN
 from workflows_app import services
 from workflows_app.models import Workflow
 
@@ -25,7 +25,7 @@ def editor(page, live_site, sign_in, workflow):
     """The editor of a valid workflow, checked once."""
     sign_in(page, User.objects.create_superuser("ada", password="x"))
     page.goto(f"{live_site}/admin/workflows_app/workflow/{workflow.pk}/change/")
-    expect_state(page, "No faults.")
+    expect_state(page, "No errors")
     yield page
     page.close()  # before the site stops: a check may be on its way
 
@@ -50,14 +50,14 @@ def go_to(page, line: str, column: int) -> None:
 def test_a_misspelt_assertion_is_marked_on_its_line_and_gone_when_mended(editor):
     go_to(editor, LAST_ASSERTION, LAST_ASSERTION.index("contains") + 3)
     editor.keyboard.type("x")
-    expect_state(editor, "1 fault")
-    fault = editor.locator("[data-editor-faults] a")
-    assert "(line 10)" in fault.inner_text() and "Did you mean 'contains'?" in fault.inner_text()
+    expect_state(editor, "1 error")
+    error = editor.locator("[data-editor-state] a")
+    assert "(line 10)" in error.inner_text() and "Did you mean 'contains'?" in error.inner_text()
     assert editor.locator(".ace_gutter-cell.ace_error").inner_text().strip() == "10"
-    assert editor.locator(".ace_marker-layer .editor-fault").count() == 1
+    assert editor.locator(".ace_marker-layer .editor-error").count() == 1
 
     go_to(editor, 'version: "1.0"', 0)
-    fault.focus()
+    error.focus()
     editor.keyboard.press("Enter")
     editor.keyboard.press("Home")
     position = "document.querySelector('.editor-text').env.editor.getCursorPosition().row"
@@ -65,9 +65,9 @@ def test_a_misspelt_assertion_is_marked_on_its_line_and_gone_when_mended(editor)
 
     go_to(editor, LAST_ASSERTION.replace("contains", "conxtains"), LAST_ASSERTION.index("contains") + 4)
     editor.keyboard.press("Backspace")
-    expect_state(editor, "No faults.")
+    expect_state(editor, "No errors")
     assert editor.locator(".ace_gutter-cell.ace_error").count() == 0
-    assert editor.locator("[data-editor-faults] li").count() == 0
+    assert editor.locator("[data-editor-state] li").count() == 0
 
 
 def offered(page, typed: str) -> list[str]:
@@ -111,7 +111,7 @@ def test_saving_makes_a_version_and_the_graph_follows_the_text(editor, workflow)
     editor.fill("[name=message]", "A second look")
     editor.click("[name=_continue]")
     editor.locator(".messagelist", has_text="Saved as version 2.").wait_for()
-    expect_state(editor, "No faults.")
+    expect_state(editor, "No errors")
     workflow.refresh_from_db()
     assert (workflow.current_version.number, workflow.current_version.message) == (2, "A second look")
     assert "  again:\n" in workflow.current_version.yaml and "\r" not in workflow.current_version.yaml
@@ -123,7 +123,7 @@ def test_the_second_of_two_writers_sees_the_difference(editor, workflow):
     editor.keyboard.type("high ")
     editor.click("[name=_continue]")
     editor.locator("#stale-title", has_text="Version 2 was saved while you were editing").wait_for()
-    expect_state(editor, "No faults.")
+    expect_state(editor, "No errors")
     assert "theirs" in editor.locator(".stale .diff .del").last.inner_text()
     assert "high tide" in editor.locator("textarea[name=yaml]").input_value()
     workflow.refresh_from_db()
@@ -135,7 +135,7 @@ def test_the_editor_keeps_the_strict_policy_and_has_no_serious_finding_by_axe(ed
     assert "unsafe" not in policy and "blob:" not in policy
     for scheme in ("light", "dark"):
         editor.emulate_media(color_scheme=scheme)
-        editor.wait_for_timeout(400)  # the admin's links fade from colour to colour
+        editor.wait_for_function("document.getAnimations().length === 0")  # colours fade from theme to theme
         assert page_faults == []
         assert serious_findings(editor) == []
         page_faults.clear()  # axe itself tries inline styles

@@ -2,10 +2,10 @@
 
 import pytest
 
-from evals_app import suites
+from evals_app.suites import running as suites
 from tests.browser.accessibility import serious_findings
 from tests.callers import user_in
-from tests.evals.test_pages_evals import BAD, GOOD
+from tests.evals.pages.test_evals import BAD, GOOD
 from tests.factories import finish, make_workflow
 from workflows_app import services
 from workflows_app.models import Workflow

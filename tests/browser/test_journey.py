@@ -40,7 +40,7 @@ def test_log_in_run_watch_open_the_failure_compare_and_acknowledge(page, live_si
         ("check_totals", "Passed", "completed"),
         ("booking_text", "Passed", "completed"),
     ):
-        expect(page.locator(f'[data-block="{block}"] [data-part="state"]')).to_have_text(word, timeout=20_000)
+        expect(page.locator(f'[data-block="{block}"] .node-row__state')).to_have_text(word, timeout=20_000)
         drawn = page.locator(f'.graph [data-node-id="{block}"]')
         expect(drawn).to_have_attribute("data-status", status)
     expect(page.locator("h1 ~ .badge").first).to_have_text("Completed", timeout=20_000)

@@ -117,21 +117,6 @@ def test_hovering_a_chart_tells_about_the_nearest_run_and_arrows_walk_along(guid
     assert plot.locator("a.mark:not([tabindex])").count() == 1
 
 
-def test_a_graph_node_is_updated_in_place(guide):
-    guide.evaluate(
-        "runsight.updateNode(document.querySelector('.graph'), 'critique',"
-        " {status: 'failed', score: 0.999, dots: ['passed', 'failed', 'error']})"
-    )
-    node = guide.locator('[data-node-id="critique"]')
-    assert node.get_attribute("data-status") == "failed"
-    assert node.locator(".graph__status").get_attribute("href").endswith("#failed")
-    assert node.locator(".graph__score").text_content() == "0.99"
-    assert node.locator(".graph__dots > *").count() == 3
-    assert (
-        node.locator("title").text_content() == "critique, llm, failed, score 0.99, 1 of 3 assertions passed"
-    )
-
-
 def test_toasts_and_the_connection_banner_come_and_go(guide):
     guide.evaluate("runsight.toast('<b>Saved</b>', 'success'); runsight.connection(true)")
     assert guide.locator("#toasts .toast").inner_text() == "<b>Saved</b>"
@@ -155,7 +140,7 @@ def test_times_read_the_same_in_the_browser_as_on_the_server(guide):
     before = guide.locator("#sg-words").locator("xpath=..").locator("time").all_inner_texts()
     guide.evaluate("document.dispatchEvent(new Event('htmx:afterSwap'))")
     after = guide.locator("#sg-words").locator("xpath=..").locator("time").all_inner_texts()
-    assert before[2:] == after[2:] == ["3 min ago", "2 h ago", "4 d ago", *after[5:]]
+    assert before[2:] == after[2:] == ["3 min ago", "2h ago", "4d ago", *after[5:]]
     assert len(after) == 6
 
 
@@ -177,20 +162,10 @@ def test_on_a_phone_a_change_list_of_the_admin_is_a_list(page, live_site, sign_i
     assert cell.evaluate("td => getComputedStyle(td, '::before').content") == '"Version"'
 
 
-def test_the_api_docs_open_the_shape_that_a_call_takes(page, live_site, sign_in):
-    sign_in(page, User.objects.create_superuser("ada", password="x"))
-    page.goto(f"{live_site}/api/docs/")
-    call = page.locator("details.call", has_text="/api/evaluate/").first
-    call.locator("summary").click()
-    call.locator('a[href="#shape-EvaluateRequest"]').click()
-    assert page.locator("#shape-EvaluateRequest").is_visible()
-
-
-def test_the_api_explorer_wears_our_colours_by_night_too(page, live_site, sign_in):
+def test_the_api_docs_wear_our_colours_by_night_too(page, live_site, sign_in):
     sign_in(page, User.objects.create_superuser("ada", password="x"))
     page.emulate_media(color_scheme="dark")
     page.goto(f"{live_site}/api/docs/")
-    page.click("text=Try it out")
     page.locator(".opblock").first.wait_for()
     assert background(page) == "rgb(18, 19, 22)"
     block = page.locator(".opblock-get").first

@@ -1,7 +1,6 @@
 """A run watched in a real browser: it fills in by itself, survives a lost connection, and leads to its comparison."""
 
 import re
-import time
 
 import pytest
 from playwright.sync_api import expect
@@ -57,7 +56,7 @@ def operator(live_site, page, sign_in):
 
 
 def state(page, block: str):
-    return page.locator(f'[data-block="{block}"] [data-part="state"]')
+    return page.locator(f'[data-block="{block}"] .node-row__state')
 
 
 def in_graph(page, block: str):
@@ -75,13 +74,13 @@ def test_a_run_fills_in_without_a_reload_and_leads_to_the_comparison(operator, l
     expect(in_graph(page, "first")).to_have_attribute("data-status", "failed")
     expect(in_graph(page, "first").locator(".graph__dots > *")).to_have_count(2)
     expect(state(page, "second")).to_have_text("Running")
-    expect(page.locator('[data-part-of-run="done"]')).to_have_text("1 of 2 done")
+    expect(page.locator("#blocks-done")).to_have_text("1 of 2 done")
     expect(page.locator(".inspector .assertion--failed")).to_contain_text("passed in 1 of the last 2")
     expect(state(page, "second")).to_have_text("Passed")
     expect(page.locator("h1 ~ .badge").first).to_have_text("Completed")
-    expect(page.locator("[data-announce]")).to_have_text("Run #3 completed, not all assertions passed.")
-    expect(page.locator("[data-log] > li").last).to_contain_text("run completed")
-    expect(page.locator('[data-part-of-run="done"]')).to_have_text("2 of 2 done")
+    expect(page.locator("#announcement")).to_have_text("Run #3 completed, not all assertions passed.")
+    expect(page.locator("#log > li").last).to_contain_text("run completed")
+    expect(page.locator("#blocks-done")).to_have_text("2 of 2 done")
     assert page.evaluate("window.isSamePage") is True
     assert page.locator(".inspector").get_attribute("data-inspected-block") == "first"
 
@@ -101,7 +100,7 @@ def test_a_run_fills_in_without_a_reload_and_leads_to_the_comparison(operator, l
     expect(page.locator(".compared")).to_have_count(1)
 
 
-def test_a_lost_connection_is_told_and_what_was_missed_arrives(operator, live_site, watched, page_faults):
+def test_a_lost_connection_is_reported_and_what_was_missed_arrives(operator, live_site, watched, page_faults):
     page = operator
     run = services.start_run(watched, {"pause": 3})
     page.goto(f"{live_site}/runs/{run.pk}/")
@@ -114,7 +113,7 @@ def test_a_lost_connection_is_told_and_what_was_missed_arrives(operator, live_si
     for block in ("first", "second"):
         expect(state(page, block)).to_have_text("Passed")
     expect(page.locator("h1 ~ .badge").first).to_have_text("Completed")
-    sequence = [int(text) for text in page.locator("[data-log] .log__seq").all_inner_texts()]
+    sequence = [int(text) for text in page.locator("#log .log__seq").all_inner_texts()]
     assert sequence == list(range(1, len(sequence) + 1))
     page_faults[:] = [fault for fault in page_faults if "ERR_INTERNET_DISCONNECTED" not in fault]
 
@@ -125,7 +124,7 @@ def test_the_block_that_failed_is_shown_though_the_run_ends_while_it_loads(opera
     run = services.start_run(make_workflow(text, "ends-badly"), {"pause": 2})
 
     def answer_late(route):
-        time.sleep(0.5)
+        finish(run)
         route.continue_()
 
     page.route("**/nodes/*/?part=1", answer_late)
@@ -143,6 +142,37 @@ def test_the_head_goes_on_while_something_in_it_has_the_focus(operator, live_sit
     page.focus("[data-compare]")
     expect(page.locator("h1 ~ .badge").first).to_have_text("Completed")
     expect(page.locator("[data-compare]")).to_be_focused()
+
+
+SMALL = """\
+version: "1.0"
+blocks:
+  slow:
+    type: code
+    code: |
+      import time
+      def main(data):
+          time.sleep(0.3)
+          return "one"
+    assertions:
+      - {type: contains, value: one, weight: 4}
+      - {type: contains, value: two, weight: 996}
+"""
+
+
+def test_numbers_read_the_same_live_and_after_a_reload(operator, live_site, executor):
+    page = operator
+    run = services.start_run(make_workflow(SMALL, "small"))
+    page.goto(f"{live_site}/runs/{run.pk}/")
+    expect(page.locator("h1 ~ .badge").first).to_have_text("Completed")
+    expect(page.locator(".node-row__score")).to_have_text("0.01")
+    shown = (
+        ".node-row__score, .node-row__figures, .node-row__state, .graph__score, .facts dd, .inspector .num"
+    )
+    live = page.locator(shown).all_text_contents()
+    assert re.search(r"\b(\d{3} ms|\d\.\d s)", page.inner_text(".node-row__figures"))
+    page.reload()
+    assert page.locator(shown).all_text_contents() == live
 
 
 PASSED_BY = """\
@@ -171,17 +201,17 @@ def test_a_large_graph_is_drawn_in_place_when_asked_for(operator, live_site, exe
     page = operator
     text = 'version: "1.0"\nblocks:\n' + "".join(
         f'  step_{n}: {{type: code, code: "def main(data): return 1"{f", depends: step_{n - 1}" if n else ""}}}\n'
-        for n in range(26)
+        for n in range(51)
     )
     run = finish(services.start_run(make_workflow(text, "long")), timeout=60)
     page.goto(f"{live_site}/runs/{run.pk}/")
     page.evaluate("window.isSamePage = true")
-    page.click("text=Draw all 26 blocks")
-    expect(page.locator(".graph [data-node-id]")).to_have_count(26)
+    page.click("text=Draw all 51 blocks")
+    expect(page.locator(".graph [data-node-id]")).to_have_count(51)
     assert page.evaluate("window.isSamePage") is True
     page.goto(f"{live_site}/workflows/long/")
-    page.click("text=Draw all 26 blocks")
-    expect(page.locator(".graph [data-node-id]")).to_have_count(26)
+    page.click("text=Draw all 51 blocks")
+    expect(page.locator(".graph [data-node-id]")).to_have_count(51)
     assert "graph=all" in page.url
 
 
@@ -271,7 +301,7 @@ def test_a_text_that_was_loaded_whole_is_no_longer_called_a_beginning(operator, 
     )
     run = finish(services.start_run(make_workflow(text, "huge")))
     page.goto(f"{live_site}/runs/{run.pk}/")
-    page.click("text=/^Show all .* of the source$/")
+    page.click("text=/Show all .* of the source/")
     expect(page.locator("#output")).to_contain_text("end")
     assert page.locator("text=/^The first .* characters/").count() == 0
     page.click("role=tab >> text=Rendered")

@@ -7,8 +7,8 @@ from datetime import datetime, timedelta
 
 from django.utils import timezone
 
-from evals_app import services
 from evals_app.models import Observation, Regression
+from evals_app.services.observation import rebuild_statistics
 from workflows_app.models import Run, RunStatus, Workflow, WorkflowVersion
 
 
@@ -50,12 +50,12 @@ def add_history(
         _observe(workflow, name, runs)
     workflow.last_run_number = first + len(runs)
     workflow.save(update_fields=["last_run_number"])
-    services.rebuild_statistics(workflow)
+    rebuild_statistics(workflow)
     return runs
 
 
 def _observe(workflow: Workflow, block: str, runs: list[Run]) -> None:
-    from evals_app.plans import plan_for
+    from evals_app.block_assertions import plan_for
 
     plan = plan_for(runs[0].version, block)
     known = Observation.objects.filter(workflow=workflow, node_id=block).count()

@@ -5,7 +5,7 @@ import pytest
 from evals_app.models import BlockStatistics, Observation, PinnedBaseline, Regression
 from tests.callers import user_in
 from tests.factories import make_workflow, run_now
-from tests.workflows.test_admin_workflows import as_
+from tests.workflows.admin.test_workflows import as_
 from workflows_app.models import AuditEntry, Workflow
 
 pytestmark = pytest.mark.django_db
@@ -35,7 +35,9 @@ def test_regressions_are_acknowledged_and_resolved_in_the_name_of_who_did(workfl
     assert actions == {"regression.acknowledge", "regression.resolve"}
 
 
-def test_regressions_of_one_block_are_told_apart_with_their_evidence_in_a_word(workflow: Workflow) -> None:
+def test_regressions_of_one_block_are_reported_apart_with_their_evidence_in_a_word(
+    workflow: Workflow,
+) -> None:
     about = {"workflow": workflow, "node_id": "shout", "since_number": 3}
     Regression.objects.create(**about, kind="quality_drop", evidence=9.14)
     Regression.objects.create(**about, kind="assertion_regression", assertion="is-json#5e0eb5", evidence=21.2)

@@ -11,7 +11,7 @@ import yaml
 
 from evals_app import cli
 from evals_app.cli import evaluate
-from workflows_app.engine.keys import EVAL_CASE
+from workflows_app.engine.schema.document_keys import EVAL_CASE
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
@@ -35,7 +35,7 @@ def test_page_explains_every_key_of_a_case() -> None:
 def test_page_lists_every_option_and_no_other() -> None:
     parser = argparse.ArgumentParser(add_help=False)
     evaluate.add_arguments(parser)
-    options = {text for action in parser._actions for text in action.option_strings}
+    options = set(re.findall(r"--[a-z-]+", parser.format_usage()))
     table = set(re.findall(r"^\| `(--[a-z-]+)", (DOCS / "ci.md").read_text(), re.MULTILINE))
     assert table == options
 

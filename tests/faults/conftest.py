@@ -40,16 +40,16 @@ def play(tmp_path: Path) -> Play:
             raise
         logs = "".join(f"\n== {log.name}\n{log.read_text()[-1500:]}" for log in home.glob("*.log"))
         assert lab.returncode == 0, problem[-3000:] + logs
-        told: dict[str, Any] = json.loads(out.splitlines()[-1])
-        assert told.pop("violations") == [], logs
-        note(told)
-        return told
+        report: dict[str, Any] = json.loads(out.splitlines()[-1])
+        assert report.pop("violations") == [], logs
+        note(report)
+        return report
 
     return play
 
 
-def note(told: dict[str, Any]) -> None:
+def note(report: dict[str, Any]) -> None:
     """Keep the figures where `docs/reliability.md` gets them from, if a file is named."""
     if path := os.environ.get("RUNSIGHT_FAULT_FIGURES"):
         with Path(path).open("a") as file:
-            file.write(json.dumps(told) + "\n")
+            file.write(json.dumps(report) + "\n")

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterable
 
 from evals_app.models import BlockStatistics, Observation
-from evals_app.services import counts_as_normal, last_rounds, rebuild_statistics
+from evals_app.services.observation import counts_as_normal, last_rounds, rebuild_statistics
 from workflows_app.models import NodeStatus, Run, Workflow
 
 ONCE_A_NODE = ("node_completed", "node_eval_complete")
@@ -31,21 +31,21 @@ def _of_run(run: Run) -> Iterable[str]:
     events = list(run.events.values_list("seq", "event", "data"))
     if [seq for seq, _, _ in events] != list(range(1, run.last_seq + 1)):
         yield f"events are not gapless: {[seq for seq, _, _ in events]} of {run.last_seq}"
-    told = Counter((event, data["node"]) for _, event, data in events if event in ONCE_A_NODE)
+    counts = Counter((event, data["node"]) for _, event, data in events if event in ONCE_A_NODE)
     yield from (
-        f"{event} of node {node} {times} times" for (event, node), times in told.items() if times != 1
+        f"{event} of node {node} {times} times" for (event, node), times in counts.items() if times != 1
     )
     if sum(event == f"run_{run.status}" for _, event, _ in events) != 1:
-        yield f"run_{run.status} was not told exactly once"
+        yield f"run_{run.status} was not recorded exactly once"
     finished = [node for node in run.nodes.all() if node.status == NodeStatus.COMPLETED]
     done = Counter((node.node_id, node.iteration) for node in finished)
     yield from (f"{key} finished {times} times" for key, times in done.items() if times != 1)
     for node in finished:
         if node.evaluated_at is None:
             yield f"{node.node_id} was never evaluated"
-        if told["node_completed", node.pk] != 1:
+        if counts["node_completed", node.pk] != 1:
             yield f"{node.node_id} finished without an event"
-        if (node.eval_results is not None) != (told["node_eval_complete", node.pk] == 1):
+        if (node.eval_results is not None) != (counts["node_eval_complete", node.pk] == 1):
             yield f"{node.node_id} was evaluated without an event"
     observed = Counter(Observation.objects.filter(run=run).values_list("node_id", flat=True))
     wanted = Counter(last_rounds(finished).keys()) if counts_as_normal(run) else Counter()

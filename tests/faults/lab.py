@@ -15,7 +15,8 @@ from typing import Any
 
 import django
 
-from tests.faults.servers import Server, start_own, wait_until
+from tests.faults.servers import Server, start_own
+from tests.timing import wait_until
 
 # Servers to be killed belong to this process, and their addresses must be known to the settings.
 SERVERS: dict[str, Server] = start_own(os.environ.get("FAULT_SERVERS", ""))
@@ -142,11 +143,11 @@ def main() -> None:
     name, size, seed = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
     lab = Lab(size, seed)
     try:
-        told = SCENARIOS[name](lab)
-        told |= lab.end()
+        report = SCENARIOS[name](lab)
+        report |= lab.end()
     finally:
         lab.abort()
         connections.close_all()
         for server in SERVERS.values():
             server.discard()
-    print(json.dumps({"scenario": name, **told}))
+    print(json.dumps({"scenario": name, **report}))

@@ -13,11 +13,11 @@ from django.db.models import F
 
 from evals_app.models import BlockStatistics, Observation
 from tests.faults.lab import SERVERS, STEPS, Lab, scenario
-from tests.faults.servers import wait_until
 from tests.faults.stack import Clock, web, worker
 from tests.faults.viewer import Viewer, token
-from tests.services import _free_port as free_port
-from tests.workflows.openai_server import OpenAIServer, slow
+from tests.services import free_port
+from tests.timing import stays_the_same, wait_until
+from tests.workflows.engine.openai_server import OpenAIServer, slow
 from workflows_app import executors, services
 from workflows_app.models import Run, RunEvent, RunNode, RunStatus
 
@@ -51,7 +51,7 @@ def worker_killed(lab: Lab) -> dict[str, Any]:
 
 @scenario
 def worker_stopped(lab: Lab) -> dict[str, Any]:
-    """A worker is told to stop in the middle of a run; another goes on at once."""
+    """A worker is asked to stop in the middle of a run; another goes on at once."""
     leaving = lab.started(worker(lab.home, "leaving")).wait_ready()
     runs = lab.start_runs(2)
     lab.wait_under_way(runs, blocks=2)
@@ -84,12 +84,12 @@ def message_redelivered(lab: Lab) -> dict[str, Any]:
 @scenario
 def cancelled(lab: Lab) -> dict[str, Any]:
     """A run is cancelled from another process than the one that executes it."""
-    lab.started(worker(lab.home)).wait_ready()
+    crew = lab.started(worker(lab.home)).wait_ready()
     runs = lab.start_runs(1)
     lab.wait_under_way(runs)
     services.cancel_run(runs[0])
     lab.wait_over()
-    time.sleep(1.0)
+    crew.stop()  # whatever it still wrote of the run is written now
     return {"statuses": [run.status for run in Run.objects.all()]}
 
 
@@ -161,13 +161,10 @@ def disk_full(lab: Lab) -> dict[str, Any]:
     unlimited = (resource.RLIM_INFINITY, resource.RLIM_INFINITY)
     before = resource.prlimit(crew.process.pid, resource.RLIMIT_FSIZE, (0, resource.RLIM_INFINITY))
     assert before == unlimited
-    time.sleep(3)
-    done = [run.nodes_done for run in Run.objects.all()]
-    time.sleep(1)
-    is_stuck = done == [run.nodes_done for run in Run.objects.all()]
+    wait_until(lambda: stays_the_same(_blocks_done, 2), "no block finishes any more")
     resource.prlimit(crew.process.pid, resource.RLIMIT_FSIZE, unlimited)
     waited = lab.wait_over()
-    return {"is_stuck": is_stuck, "recovery_s": [waited], "survived": crew.process.poll() is None}
+    return {"recovery_s": [waited], "survived": crew.process.poll() is None}
 
 
 @scenario
@@ -228,7 +225,7 @@ def schema_changed(lab: Lab) -> dict[str, Any]:
     lab.wait_over(lab.start_runs(2))
     lab.wait_under_way(lab.start_runs(2), blocks=2)
     _alter(["ALTER TABLE workflows_app_runnode RENAME COLUMN prompt_hash TO hash_of_prompt"])
-    time.sleep(5)
+    wait_until(lambda: crew.text.count("prompt_hash") > 1, "the worker meets the missing column again")
     unfinished = Run.objects.active().count()
     _alter(["ALTER TABLE workflows_app_runnode RENAME COLUMN hash_of_prompt TO prompt_hash"])
     waited = lab.wait_over()
@@ -243,7 +240,7 @@ def _alter(statements: Iterable[str]) -> None:
 
 @scenario
 def clock_jumped(lab: Lab) -> dict[str, Any]:
-    """The clock that leases are judged by jumps an hour ahead, then an hour back; then the owner's host is lost."""
+    """The clock that leases are compared with jumps an hour ahead, then an hour back; then the owner's host is lost."""
     here = lab.started(worker(lab.home, "here")).wait_ready()
     there = lab.started(worker(lab.home, "there", host="there")).wait_ready()
     lab.wait_under_way(lab.start_runs(3))

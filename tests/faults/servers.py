@@ -5,11 +5,10 @@ import shutil
 import signal
 import subprocess
 import tempfile
-import time
-from collections.abc import Callable
 from pathlib import Path
 
-from tests.services import _free_port, _is_listening, _postgres_answers, _program, rabbitmq_start
+from tests.services import find_program, free_port, is_listening, postgres_answers, rabbitmq_start
+from tests.timing import wait_until
 
 
 class Server:
@@ -17,7 +16,7 @@ class Server:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.port = _free_port()
+        self.port = free_port()
         self.process: subprocess.Popen[bytes] | None = None
         folder.mkdir(parents=True, exist_ok=True)
 
@@ -25,7 +24,7 @@ class Server:
         raise NotImplementedError
 
     def is_ready(self) -> bool:
-        return _is_listening(self.port)
+        return is_listening(self.port)
 
     user: str | None = None
     environment: dict[str, str] | None = None
@@ -43,7 +42,7 @@ class Server:
         wait_until(self.is_ready, f"{type(self).__name__} answers", 60)
 
     def kill(self) -> None:
-        """As a power cut would: nothing is saved, nobody is told."""
+        """As a power cut would: nothing is saved, nobody is informed."""
         if self.process is not None and self.process.poll() is None:
             os.killpg(self.process.pid, signal.SIGKILL)
             self.process.wait()
@@ -58,7 +57,7 @@ class Redis(Server):
 
     def command(self) -> list[str]:
         return [
-            _program("redis-server", "Redis"),
+            find_program("redis-server", "Redis"),
             "--port",
             str(self.port),
             "--bind",
@@ -78,7 +77,7 @@ class Postgres(Server):
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
         programs = sorted(Path("/usr/lib/postgresql").glob("*/bin/postgres"))
-        self.program = str(programs[-1]) if programs else _program("postgres", "PostgreSQL")
+        self.program = str(programs[-1]) if programs else find_program("postgres", "PostgreSQL")
         self.user = "postgres" if os.geteuid() == 0 else None  # it refuses to run as root
         if self.user:
             shutil.chown(folder, self.user)
@@ -98,7 +97,7 @@ class Postgres(Server):
         return [self.program, "-D", "data", "-p", str(self.port), "-h", "127.0.0.1", "-k", str(self.folder)]
 
     def is_ready(self) -> bool:
-        return _postgres_answers(self.url)
+        return postgres_answers(self.url)
 
     @property
     def url(self) -> str:
@@ -107,7 +106,7 @@ class Postgres(Server):
     def kill(self) -> None:
         """Kill the postmaster and wait until the others have noticed, as they must before it starts again."""
         super().kill()
-        wait_until(lambda: not _is_listening(self.port), "PostgreSQL is gone", 10)
+        wait_until(lambda: not is_listening(self.port), "PostgreSQL is gone", 10)
 
 
 class RabbitMQ(Server):
@@ -140,13 +139,3 @@ def start_own(names: str) -> dict[str, Server]:
         started[name] = server
         os.environ.update(dict.fromkeys(variables, server.url))
     return started
-
-
-def wait_until(condition: Callable[[], bool], what: str, seconds: float = 60) -> float:
-    """Wait for something to become true; how long it took."""
-    begun = time.monotonic()
-    while not condition():
-        if time.monotonic() - begun > seconds:
-            raise AssertionError(f"waited {seconds:.0f} s until {what}")
-        time.sleep(0.02)
-    return time.monotonic() - begun

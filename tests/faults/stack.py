@@ -8,7 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.faults.servers import wait_until
+from tests.timing import wait_until
 
 PROJECT = Path(__file__).resolve().parents[2]
 

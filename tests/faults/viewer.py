@@ -49,8 +49,8 @@ def token() -> str:
     """The key of somebody who may see runs."""
     from django.contrib.auth.models import Group, User
 
-    from workflows_app import access
+    from workflows_app import services
 
     user = User.objects.create_user("viewer")
     user.groups.add(Group.objects.get(name="viewer"))
-    return access.make_token(user, "lab")[1]
+    return services.make_token(user, "lab")[1]

@@ -34,7 +34,7 @@ def bounded_memory() -> Iterator[None]:
 @pytest.fixture
 def site(db: None) -> dict[str, Any]:
     """Two workflows, two runs, a soul, and both ways in."""
-    from tests.evals.test_api_ingest import YAML, report
+    from tests.evals.api.test_ingest import YAML, report
     from tests.factories import ONE_CODE_BLOCK, make_workflow
     from tests.fuzz.doors import api_client, browser_client
     from workflows_app.models import Run, RunNode

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.evals.test_api_ingest import YAML, report
+from tests.evals.api.test_ingest import YAML, report
 from tests.fuzz.doors import answer_of, row_counts, taken_back
 from tests.fuzz.effort import effort
 from tests.fuzz.mutations import ODD_TEXTS, broken, broken_text

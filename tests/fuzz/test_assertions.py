@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import asdict
 from typing import Any
 
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from evals_app.assertion_yaml import read_assertions, write_assertions
 from evals_app.assertions import (
     AssertionContext,
     GradingResult,
@@ -19,10 +21,9 @@ from evals_app.assertions import (
     run_assertions_sync,
     validate_assertions,
 )
-from evals_app.written import assertion_faults, read_assertions, write_assertions
 from tests.fuzz.effort import effort, in_time
 from tests.fuzz.mutations import broken, broken_text, keys, nested, scalars, texts, values
-from workflows_app.engine.outputs import storable
+from workflows_app.engine.values.outputs import storable
 
 SCHEMA = {
     "type": "object",
@@ -100,7 +101,7 @@ def test_any_config_gives_a_verdict_and_its_opposite_the_other(config: Any, cont
     check(result)
     if problems:
         assert result.error
-    json.dumps([problem.to_dict() for problem in problems]).encode()
+    json.dumps([asdict(problem) for problem in problems]).encode()
     assume(isinstance(config, dict) and isinstance(config.get("type"), str))
     with in_time():
         other = run_assertion(opposite(config), context)
@@ -150,7 +151,6 @@ WRITTEN = write_assertions(CONFIGS)
 @given(broken_text(WRITTEN) | st.text("-[]{}:,& *!|>'\"\n at", max_size=40))
 def test_any_written_list_is_read_or_refused_with_a_line(text: str) -> None:
     with in_time():
-        found, _ = read_assertions(text)
-        for fault in assertion_faults(text):
-            assert fault.message
+        found, faults = read_assertions(text)
+    assert all(fault.message for fault in faults)
     assert all(isinstance(one, dict) for one in found)

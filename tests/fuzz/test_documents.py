@@ -11,16 +11,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evals_app.assertions import assertion_types, validate_assertions
-from evals_app.views.workflow_editor import SAMPLE
 from tests.fuzz.effort import effort, in_time
 from tests.fuzz.mutations import broken, broken_text
-from tests.workflows.test_document_robustness import Plain
+from tests.workflows.engine.test_document_robustness import Plain
+from workflows_app.display.document_form import SAMPLE
+from workflows_app.display.run_form import read_inputs, widgets_of
 from workflows_app.engine.definition import InvalidDocument, WorkflowDefinition
 from workflows_app.engine.schedule import Plan
-from workflows_app.engine.schema import document_schema
+from workflows_app.engine.schema.json_schema import document_schema
 from workflows_app.engine.validate import compile_document
-from workflows_app.graph import definition_graph, graph_svg, layout
-from workflows_app.run_form import read_inputs, widgets_of
+from workflows_app.graph.definition import definition_graph
+from workflows_app.graph.draw import graph_svg
+from workflows_app.graph.layout import layout
 
 DEMO = Path(__file__).parents[2] / "evals_app/demo/workflows"
 TEXTS = [SAMPLE, *(path.read_text() for path in sorted(DEMO.glob("*.yaml")))]

@@ -12,7 +12,7 @@ from tests.factories import make_workflow
 from tests.fuzz.doors import answer_of, taken_back
 from workflows_app.models import Run
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.storage]
 NOBODY = "0" * 32
 ADDRESSES = [
     ("/runs/?until=9999-12-31", 200),

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.evals.test_api_ingest import YAML, report
+from tests.evals.api.test_ingest import YAML, report
 from tests.factories import make_workflow
 from tests.fuzz.doors import answer_of, api_client, browser_client, row_counts, taken_back
 from tests.fuzz.effort import effort

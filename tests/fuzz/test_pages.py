@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.evals.test_api_ingest import YAML
+from tests.evals.api.test_ingest import YAML
 from tests.fuzz.doors import answer_of, taken_back
 from tests.fuzz.effort import effort
 from tests.fuzz.mutations import ODD_NUMBERS, keys, texts, values

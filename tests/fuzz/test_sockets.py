@@ -17,7 +17,7 @@ from websockets.sync.client import connect
 from tests.callers import user_in
 from tests.fuzz.effort import effort, in_time
 from tests.fuzz.mutations import ODD_NUMBERS, broken, texts, values
-from tests.workflows.sockets import finished_run, session_of
+from tests.workflows.live.sockets import finished_run, session_of
 
 FAILED = 1011  # the server's own fault
 frames = (

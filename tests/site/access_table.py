@@ -82,7 +82,6 @@ PAGES = {
     "workflows/<slug:slug>/baseline/": {"POST": "editor"},
     "workflows/<slug:slug>/versions/<int:number>/": {"GET": "viewer"},
     "workflows/<slug:slug>/versions/<int:number>/workflow.yaml": {"GET": "viewer"},
-    "workflows/<slug:slug>/block/": {"GET": "viewer"},
     "workflows/<slug:slug>/runs/<int:number>/": {"GET": "viewer"},
     "regressions/<uuid:pk>/acknowledge/": {"POST": "operator"},
     "regressions/<uuid:pk>/resolve/": {"POST": "operator"},

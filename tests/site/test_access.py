@@ -17,9 +17,9 @@ from django.urls import URLPattern, URLResolver, get_resolver
 from evals_app.models import Regression, RegressionKind
 from tests.callers import caller, user_in
 from tests.site.access_table import API, PAGES, PREFIXES, ROLES, SAMPLES, SOCKETS
-from workflows_app import access
+from workflows_app import services
+from workflows_app.live.routing import websocket_urlpatterns
 from workflows_app.models import Run, Soul, SoulVersion, Workflow, WorkflowVersion
-from workflows_app.routing import websocket_urlpatterns
 
 TABLE = {**API, **PAGES}
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
@@ -146,7 +146,7 @@ SOCKET_ROLES = [("nobody", 4401), ("roleless", 4403), ("viewer", None)]
 
 def key_of(who: str) -> str:
     user = User.objects.create_user(who) if who == "roleless" else user_in(who)
-    return f"Token {access.make_token(user, 'socket')[1]}"
+    return f"Token {services.make_token(user, 'socket')[1]}"
 
 
 @pytest.mark.parametrize("route", SOCKETS)

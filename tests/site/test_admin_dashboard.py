@@ -8,12 +8,13 @@ from django.test import Client
 from django.utils import timezone
 
 from evals_app.models import Regression
-from runsight_site import admin_dashboard
+from runsight_site.pages import admin_dashboard
 from tests.callers import queries_of
 from tests.factories import make_workflow
-from tests.workflows.test_admin_workflows import as_
+from tests.html import squeezed
+from tests.workflows.admin.test_workflows import as_
 from workflows_app import services
-from workflows_app.engine.sandbox import Layer, isolation_report
+from workflows_app.engine.sandbox.report import Layer, isolation_report
 from workflows_app.models import Run
 
 pytestmark = pytest.mark.django_db
@@ -38,11 +39,11 @@ def test_it_tells_runs_pass_rate_regressions_and_storage() -> None:
     add("b", status="completed", eval_passed=True)
     add("c", status="completed", eval_passed=False)
     add("d")
-    told = tiles(as_("editor"))
-    assert told["Runs now"] == ("1", "1 waiting")
-    assert told["Pass rate, 24 h"][0] == "50 %"
-    assert told["Open regressions"] == ("4", "0 acknowledged")
-    assert "B" in told["Storage"][0] and admin_dashboard.database_bytes() > 10_000
+    shown = tiles(as_("editor"))
+    assert shown["Runs now"] == ("1", "1 waiting")
+    assert shown["Pass rate, 24h"][0] == "50%"
+    assert shown["Open regressions"] == ("4", "0 acknowledged")
+    assert "B" in shown["Storage"][0] and admin_dashboard.database_bytes() > 10_000
 
 
 def test_it_asks_the_same_number_of_queries_whatever_is_stored() -> None:
@@ -58,21 +59,21 @@ def test_it_asks_the_same_number_of_queries_whatever_is_stored() -> None:
     assert counts[0] == counts[1] <= 12
 
 
-def test_a_run_nobody_takes_is_told() -> None:
+def test_a_run_nobody_takes_is_reported() -> None:
     add("a", created_at=timezone.now() - timedelta(minutes=5))
-    page = as_("editor").get("/admin/").content.decode()
+    page = squeezed(as_("editor").get("/admin/"))
     assert "and nobody took it" in page
 
 
 def test_a_weaker_layer_of_isolation_is_marked(monkeypatch: pytest.MonkeyPatch) -> None:
     weaker = (Layer("network", False, "weaker: code can open connections."), *isolation_report()[:1])
     monkeypatch.setattr(admin_dashboard, "isolation_report", lambda: weaker)
-    page = as_("editor").get("/admin/").content.decode()
+    page = squeezed(as_("editor").get("/admin/"))
     assert '<li class="check check--warn"><svg class="icon" role="img" aria-label="Weaker"' in page
     assert "weaker: code can open connections." in page
 
 
 def test_only_those_who_may_read_the_audit_log_see_it() -> None:
     services.audit(None, "test.row", "secret-target")
-    assert "secret-target" in as_("admin").get("/admin/").content.decode()
-    assert "secret-target" not in as_("editor").get("/admin/").content.decode()
+    assert "secret-target" in squeezed(as_("admin").get("/admin/"))
+    assert "secret-target" not in squeezed(as_("editor").get("/admin/"))

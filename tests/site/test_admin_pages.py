@@ -4,9 +4,13 @@ import pytest
 from django.contrib.auth.models import Group, User
 from django.test import Client
 
-from tests.workflows.test_admin_facts import add_rows
+from tests.factories import make_workflow
+from tests.html import squeezed
+from tests.workflows.admin.test_facts import add_rows
+from tests.workflows.admin.test_workflows import as_
+from workflows_app import services
 from workflows_app.admin import facts
-from workflows_app.models import Run, RunEvent
+from workflows_app.models import Run, RunEvent, RunNode, Soul
 
 pytestmark = pytest.mark.django_db
 
@@ -23,7 +27,7 @@ def root() -> Client:
 def html(client: Client, path: str) -> str:
     response = client.get(f"/admin/{path}")
     assert response.status_code == 200
-    return response.content.decode()
+    return squeezed(response)
 
 
 def test_a_list_is_called_what_it_lists_and_says_how_many_there_are(root: Client) -> None:
@@ -111,5 +115,41 @@ def test_a_role_cannot_be_saved_for_nothing_of_it_can_be_changed(root: Client) -
 
 
 def test_a_pin_without_run_or_version_is_refused_in_words(root: Client) -> None:
-    page = root.post("/admin/evals_app/pinnedbaseline/add/", {}).content.decode()
+    page = squeezed(root.post("/admin/evals_app/pinnedbaseline/add/", {}))
     assert "Choose either a run or a version." in page and "Constraint" not in page
+
+
+def test_only_those_who_may_edit_a_workflow_load_the_editor(root: Client) -> None:
+    workflow = make_workflow()
+    reader = as_("viewer")
+    User.objects.filter(username="viewer").update(is_staff=True)
+    page = f"workflows_app/workflow/{workflow.pk}/change/"
+    assert "ace.js" in html(root, page) and "ace.js" not in html(reader, page)
+
+
+def test_long_texts_and_lists_of_versions_are_shortened(root: Client) -> None:
+    run = add_rows("long")
+    text = "Überprüfen & <berichten>. " * 8000
+    node = RunNode.objects.get(run=run)
+    node.output, node.prompt, node.error = text, text, {"message": text}
+    node.save()
+    shown = f"The first {facts.MOST_CHARACTERS:,} of {len(text):,} characters"
+    assert shown in html(root, f"workflows_app/runnode/{node.pk}/change/")
+    soul = Soul.objects.get(slug="soul-long")
+    for number in range(60):
+        soul.system_prompt = f"Be brief. Round {number}.\n" + "Answer as a colleague would. " * 120
+        services.save_soul(soul)
+    assert html(root, f"workflows_app/soul/{soul.pk}/change/").count("/souls/soul-long/versions/") == 20
+    workflow = run.workflow
+    for number in range(60):
+        yaml = workflow.current_version.yaml + f"# {number}\n"  # type: ignore[union-attr]
+        services.save_version(workflow.slug, yaml, message="What was changed and why, in a sentence.")
+    assert "the workflow’s page" in html(root, f"workflows_app/workflow/{workflow.pk}/versions/")
+
+
+def test_no_list_offers_to_show_all_its_rows(root: Client) -> None:
+    for number in range(120):
+        User.objects.create_user(f"user{number}")
+    page = html(root, "auth/user/")
+    assert "?p=2" in page and "all=" not in page
+    assert root.get("/admin/auth/user/?all=").context["cl"].result_list.count() == 50

@@ -135,7 +135,7 @@ def test_backup_of_a_newer_program_is_refused(tmp_path, monkeypatch):
         backups.put_back(newer)
 
 
-def test_postgres_is_told_its_own_way(clean_environment, postgres_url):
+def test_postgres_is_reported_its_own_way(clean_environment, postgres_url):
     answer = runsight({**clean_environment, "DATABASE_URL": postgres_url}, "backup", os.devnull)
     assert answer.returncode != 0
     assert "pg_dump" in answer.stderr

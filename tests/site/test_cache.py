@@ -19,7 +19,7 @@ def away(settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
             "OPTIONS": {"socket_connect_timeout": 1, "socket_timeout": 1},
         }
     }
-    monkeypatch.setattr(ForgivingRedisCache, "_asked_again_at", 0.0)
+    monkeypatch.setattr(ForgivingRedisCache, "asked_again_at", 0.0)
 
 
 def test_what_redis_does_not_answer_is_not_known() -> None:

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 from django.test import RequestFactory
 
-from runsight_site import context, demo
+from runsight_site.pages import context
+from runsight_site.serving import demo
 
 
 class FakeDemo:
@@ -33,7 +34,7 @@ class FakeDemo:
 @pytest.fixture
 def fake_demo(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeDemo]:
     fake = FakeDemo()
-    monkeypatch.setattr(demo, "_from_demo", lambda name: getattr(fake, name))
+    monkeypatch.setattr(demo, "content", fake)
     monkeypatch.setattr(demo, "_state", demo.NOT_NEEDED)
     yield fake
 

@@ -6,7 +6,7 @@ from decimal import Decimal
 import pytest
 from django.template import Context, Template
 
-from workflows_app import formats
+from workflows_app.display import formats
 
 NOW = dt.datetime(2026, 11, 16, 12, 0, tzinfo=dt.UTC)
 
@@ -35,7 +35,7 @@ CASES = [
     (formats.cost, 0, "$0"),
     (formats.cost, 0.0000012, "<$0.00001"),
     (formats.cost, 0.0000123, "$0.000012"),
-    (formats.cost, 0.000275, "$0.00028"),  # 13 % above $0.00024, and it must show
+    (formats.cost, 0.000275, "$0.00028"),  # 13% above $0.00024, and it must show
     (formats.cost, 0.0027, "$0.0027"),
     (formats.cost, Decimal("0.0123"), "$0.0123"),
     (formats.cost, 0.99999, "$1.00"),
@@ -46,11 +46,11 @@ CASES = [
     (formats.score, 0.999, "0.99"),
     (formats.score, 0.001, "0.01"),
     (formats.score, None, "–"),
-    (formats.percent, 0.98, "98 %"),
-    (formats.percent, 0.99999, "99.9 %"),
-    (formats.percent, 0.0004, "0.1 %"),
-    (formats.percent, 1, "100 %"),
-    (formats.percent, 0, "0 %"),
+    (formats.percent, 0.98, "98%"),
+    (formats.percent, 0.99999, "99.9%"),
+    (formats.percent, 0.0004, "0.1%"),
+    (formats.percent, 1, "100%"),
+    (formats.percent, 0, "0%"),
     (formats.count, 1234567, "1,234,567"),
     (formats.count, None, "–"),
 ]
@@ -69,9 +69,9 @@ def test_a_number_reads_with_its_unit(function, value, text):
         (0.001, "score", "±0.00", "same"),
         (-0.000006, "cost", "−$0.0000060", "better"),
         (1e-10, "cost", "<$0.00001", "same"),
-        (12.5, "cost_pct", "+12.5 %", "worse"),
-        (-30, "latency_pct", "−30.0 %", "better"),
-        (0.0, "tokens_pct", "±0.0 %", "same"),
+        (12.5, "cost_pct", "+12.5%", "worse"),
+        (-30, "latency_pct", "−30.0%", "better"),
+        (0.0, "tokens_pct", "±0.0%", "same"),
         (-0.032, "pass_rate", "−3.2 pts", "worse"),
         (88, "runs", "+88", "neutral"),
         (0.05, "politeness", "+0.05", "better"),
@@ -88,8 +88,8 @@ def test_a_change_knows_which_way_is_better(value, name, text, verdict):
         (0, "just now"),
         (42, "42 s ago"),
         (200, "3 min ago"),
-        (7300, "2 h ago"),
-        (400_000, "4 d ago"),
+        (7300, "2h ago"),
+        (400_000, "4d ago"),
         (40 * 86400, "7 Oct 2026"),
         (-90, "in 1 min"),
     ],
@@ -111,7 +111,7 @@ def test_a_status_badge_has_an_icon_and_a_word():
     ("value", "word"),
     [(True, "Passed"), (False, "Failed"), (None, "Not evaluated"), ("error", "Error"), ("passed", "Passed")],
 )
-def test_a_verdict_is_told_by_word(value, word):
+def test_a_verdict_is_reported_by_word(value, word):
     assert word in render("{% verdict value %}", value=value)
 
 
@@ -122,7 +122,7 @@ def test_an_unknown_status_is_shown_escaped_instead_of_breaking_the_page():
 
 def test_a_worse_change_says_so_to_a_screen_reader():
     html = render('{{ value|delta:"cost_pct" }}', value=12.5)
-    assert "delta--worse" in html and "+12.5 %" in html and "worse</span>" in html
+    assert "delta--worse" in html and "+12.5%" in html and "worse</span>" in html
 
 
 def test_a_relative_time_carries_the_exact_one():

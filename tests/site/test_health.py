@@ -47,7 +47,7 @@ def test_pages_send_a_stranger_to_the_log_in(client: Client, path: str) -> None:
 def test_readyz_is_503_when_nobody_executes_runs(
     client: Client, settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(executors, "_service", None)  # what the check makes is forgotten with the test
+    monkeypatch.setattr(executors, "current", None)  # what the check makes is forgotten with the test
     assert client.get("/readyz").json()["executor"] == "in other processes"
     settings.RUNSIGHT_EXECUTOR = "local"
     response = client.get("/readyz")

@@ -11,8 +11,8 @@ import structlog
 from django.test import AsyncClient, Client
 
 from runsight_site.logging import line_formatter
-from workflows_app import credentials
 from workflows_app.models import Provider
+from workflows_app.security import credentials
 
 KEY = "sk-" + "a1B2c3D4e5F6g7H8i9J0"
 
@@ -83,7 +83,7 @@ async def test_answer_names_its_request_when_served_asynchronously(async_client:
 def test_lines_of_a_request_carry_its_id(
     client: Client, log: StringIO, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from runsight_site import health
+    from runsight_site.serving import health
 
     real = health.HttpResponse
 

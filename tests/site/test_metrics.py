@@ -1,4 +1,4 @@
-"""What Prometheus is told, and who may ask."""
+"""What Prometheus reads, and who may ask."""
 
 import re
 import socket
@@ -13,8 +13,8 @@ from prometheus_client.parser import text_string_to_metric_families
 from evals_app.assertions import AssertionContext, run_assertion
 from tests.callers import caller
 from tests.factories import finish, make_workflow
-from tests.faults.servers import wait_until
 from tests.faults.stack import PROJECT
+from tests.timing import wait_until
 from workflows_app import services
 from workflows_app.models import Run, RunStatus
 
@@ -56,10 +56,10 @@ def test_waiting_runs_are_counted_with_the_age_of_the_oldest():
     run = services.start_run(workflow)
     services.start_run(workflow)
     Run.objects.filter(pk=run.pk).update(created_at=run.created_at.replace(year=run.created_at.year - 1))
-    told = scraped()
-    assert told["runsight_runs{status=pending}"] == 2
-    assert told[f"runsight_runs_recent{{status={RunStatus.PENDING}}}"] == 1
-    assert told["runsight_oldest_pending_seconds"] > 86_400 * 364
+    values = scraped()
+    assert values["runsight_runs{status=pending}"] == 2
+    assert values[f"runsight_runs_recent{{status={RunStatus.PENDING}}}"] == 1
+    assert values["runsight_oldest_pending_seconds"] > 86_400 * 364
 
 
 @pytest.mark.django_db

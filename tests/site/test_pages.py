@@ -9,6 +9,7 @@ from django.template import Context
 from django.template.loader import get_template
 
 from tests.factories import make_workflow
+from tests.html import squeezed
 
 ROOT = Path(__file__).parents[2]
 
@@ -31,7 +32,7 @@ def test_the_login_page_logs_in_and_out(client, db):
     assert client.post("/logout/")["Location"] == "/login/"
 
 
-def test_a_missing_page_is_told_in_our_own_words(staff):
+def test_a_missing_page_is_reported_in_our_own_words(staff):
     response = staff.get("/no/such/<page>/")
     assert response.status_code == 404
     assert b"There is nothing at this address" in response.content
@@ -58,7 +59,7 @@ def test_an_expired_form_is_explained(db):
 
 
 def test_the_style_guide_shows_every_state_and_icon(staff):
-    html = staff.get("/styleguide/").content.decode()
+    html = squeezed(staff.get("/styleguide/"))
     for word in ("Pending", "Running", "Completed", "Failed", "Skipped", "Cancelled", "Not evaluated"):
         assert word in html
     for symbol in ET.parse(ROOT / "static" / "img" / "icons.svg").getroot():
@@ -72,20 +73,20 @@ def test_the_style_guide_is_for_staff(client, db):
 
 def test_no_access_says_what_is_missing_and_to_whom_to_turn(client, db):
     client.force_login(User.objects.create_user("bob"))
-    told = client.get("/workflows/").content.decode()
-    assert "workflows_app.view_workflow, which the role viewer has" in told and "Ask an administrator" in told
+    html = squeezed(client.get("/workflows/"))
+    assert "workflows_app.view_workflow, which the role viewer has" in html and "Ask an administrator" in html
 
 
 def test_a_superuser_is_not_sent_to_an_administrator(admin_client):
     response = admin_client.get("/admin/workflows_app/run/add/")
     assert response.status_code == 403
-    told = response.content.decode()
-    assert "Nobody has" in told and "administrator" not in told
+    html = squeezed(response)
+    assert "Nobody has" in html and "administrator" not in html
 
 
 def test_navigation_marks_the_section_and_hides_the_admin_from_others(client, db):
     client.force_login(User.objects.create_user("bob"))
-    html = client.get("/runs/does-not-exist/").content.decode()
+    html = squeezed(client.get("/runs/does-not-exist/"))
     assert '<a href="/runs/" aria-current="page">Runs</a>' in html
     assert 'href="/admin/"' not in html
     assert 'href="#content"' in html
@@ -101,7 +102,7 @@ def test_scripts_and_styles_of_a_page_stay_small():
 SHARED = {"tokens", "base", "components", "data", "graphics", "theme", "ui", "keys", "time"}
 
 
-def test_what_is_not_there_is_told_in_words_where_there_are_some(staff):
+def test_what_is_not_there_is_reported_in_words_where_there_are_some(staff):
     make_workflow()
     page = staff.get("/workflows/shout/?metric=bogus")
     assert page.status_code == 404 and b"bogus" in page.content and b"pass_rate" in page.content

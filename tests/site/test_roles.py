@@ -8,7 +8,8 @@ from django.core.exceptions import PermissionDenied
 from django.http import HttpResponse
 from django.test import RequestFactory
 
-from workflows_app import access
+from workflows_app import services
+from workflows_app.security import access
 
 pytestmark = pytest.mark.django_db
 
@@ -37,8 +38,8 @@ def test_groups_get_their_permissions_back_after_every_migrate() -> None:
 
 def test_a_token_never_holds_more_than_its_user_or_its_role() -> None:
     viewer, editor = in_role("viewer"), in_role("editor")
-    limited, _ = access.make_token(editor, "read", role="viewer")
-    wide, _ = access.make_token(viewer, "wide", role="admin")
+    limited, _ = services.make_token(editor, "read", role="viewer")
+    wide, _ = services.make_token(viewer, "wide", role="admin")
     assert access.may(editor, "workflows_app.start_run")
     assert not access.may(editor, "workflows_app.start_run", limited)
     assert access.may(editor, access.SEE, limited)

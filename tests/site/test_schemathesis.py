@@ -16,7 +16,7 @@ from schemathesis.checks import positive_data_acceptance
 from schemathesis.generation import GenerationMode
 
 from evals_app.api.evaluation import EXAMPLE_INGEST
-from tests.callers import caller
+from tests.callers import authorization, caller
 from tests.fuzz.effort import ASKED_FOR
 from workflows_app.api.workflows import EXAMPLE_YAML
 
@@ -79,7 +79,7 @@ def test_no_answer_contradicts_the_document(
 ) -> None:
     client = caller()
     known = known_things(client)
-    key = client._credentials["HTTP_AUTHORIZATION"]
+    key = authorization()
     deadline = time.monotonic() + SECONDS
     tried = []
     for result in schemathesis.openapi.from_dict(document).get_all_operations():

@@ -1,4 +1,4 @@
-"""Settings: bad values told in a sentence, the documents in step, safe with https."""
+"""Settings: bad values explained in a sentence, the documents in step, safe with https."""
 
 import subprocess
 import sys
@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from runsight_site import environment_docs
 from runsight_site.checks import find_odd_combinations
 from runsight_site.environment import (
     VARIABLES,
@@ -17,6 +16,7 @@ from runsight_site.environment import (
     read_environment,
     web_address,
 )
+from runsight_site.environment import docs as environment_docs
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -52,14 +52,14 @@ BAD = [
 
 
 @pytest.mark.parametrize(("name", "value", "sentence"), BAD)
-def test_bad_value_is_told_by_name_with_what_would_do(name: str, value: str, sentence: str) -> None:
+def test_bad_value_is_reported_by_name_with_what_would_do(name: str, value: str, sentence: str) -> None:
     with pytest.raises(BadSetting) as fault:
         read_environment({name: value})
     assert str(fault.value).startswith(f"{name}: ")
     assert sentence in str(fault.value)
 
 
-def test_all_faults_are_told_at_once_and_secrets_are_not_repeated() -> None:
+def test_all_faults_are_reported_at_once_and_secrets_are_not_repeated() -> None:
     with pytest.raises(BadSetting) as fault:
         read_environment(
             {"PORT": "x", "RUNSIGHT_SECRET_KEY": "hunter2", "DATABASE_URL": "postgres://u:hunter2@h"}
@@ -151,7 +151,7 @@ def test_bandit_finds_nothing_in_the_code() -> None:
 
 @pytest.mark.parametrize("path", environment_docs.pages())
 def test_settings_documents_are_current(path: str) -> None:
-    hint = "run `python -m runsight_site.environment_docs`"
+    hint = "run `python -m runsight_site.environment.docs`"
     assert (ROOT / path).read_text() == environment_docs.pages()[path], hint
 
 

@@ -171,7 +171,7 @@ def test_busy_port_is_a_sentence(clean_environment: dict[str, str]) -> None:
     [
         ("HOST", "203.0.113.7", "HOST: '203.0.113.7' is reached by other machines"),
         ("RUNSIGHT_HOME", "/proc/nowhere", "RUNSIGHT_HOME: the folder '/proc/nowhere' cannot be made"),
-        ("PORT", "eighty", "PORT: 'eighty' will not do; use a number from 0 to 65535."),
+        ("PORT", "eighty", "PORT: 'eighty' is not valid; use a number from 0 to 65535."),
     ],
 )
 def test_wrong_setting_is_a_sentence(

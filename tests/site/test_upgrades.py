@@ -46,7 +46,7 @@ NEW = textwrap.dedent("""
     from django.core.management import call_command
     call_command("migrate", verbosity=0)
     from evals_app.models import BlockStatistics, Observation
-    from evals_app.services import rebuild_statistics
+    from evals_app.services.observation import rebuild_statistics
     from workflows_app.models import Run, RunEvent, RunNode, Workflow
     from tests.factories import run_now
     workflow = Workflow.objects.get(slug="old")
@@ -88,10 +88,10 @@ def test_first_schema_with_data_is_migrated_and_goes_on(clean_environment, datab
     if database == "postgres":
         environment["DATABASE_URL"] = request.getfixturevalue("postgres_url")
     python(OLD, environment)
-    told = json.loads(python(NEW, environment).splitlines()[-1])
-    assert told["runs"] == [[n, "completed", 0.5] for n in range(1, 21)] + [[21, "completed", 1.0]]
-    assert (told["nodes"], told["events"], told["observations"]) == (21, 40, 21)
-    assert (told["count"], told["delta"]) == (21, 20)
+    migrated = json.loads(python(NEW, environment).splitlines()[-1])
+    assert migrated["runs"] == [[n, "completed", 0.5] for n in range(1, 21)] + [[21, "completed", 1.0]]
+    assert (migrated["nodes"], migrated["events"], migrated["observations"]) == (21, 40, 21)
+    assert (migrated["count"], migrated["delta"]) == (21, 20)
 
 
 def test_two_hosts_that_start_at_once_migrate_once(clean_environment, postgres_url, tmp_path):

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
-from typing import Any, Self
+from typing import Any
 
-from workflows_app.engine.blocks import Tools
+from workflows_app.engine.blocks.base import Tools
 from workflows_app.engine.definition import SoulDef, WorkflowDefinition
 from workflows_app.engine.execute import run_block
 from workflows_app.engine.limits import Spend
-from workflows_app.engine.providers import ChatRequest, ChatResponse, Provider, ProviderSettings
+from workflows_app.engine.providers import ChatRequest, ChatResponse, Provider
 from workflows_app.engine.records import NodeRecord
 from workflows_app.engine.results import BlockFailure, BlockResult
 from workflows_app.engine.schedule import Plan
@@ -19,7 +19,7 @@ ANALYST = SoulDef(id="analyst", role="Analyst", system_prompt="You analyse.", ma
 
 
 class ScriptedProvider(Provider):
-    """Says what it is told to say, and keeps what it was asked."""
+    """Answers as scripted, and keeps what it was asked."""
 
     def __init__(self, answer: str | Callable[[ChatRequest], str] = "fine", **response: Any) -> None:
         self.answer = answer
@@ -27,10 +27,6 @@ class ScriptedProvider(Provider):
         self.asked: list[ChatRequest] = []
         self.sleep_seconds = 0.0
         self.error: Exception | None = None
-
-    @classmethod
-    def from_settings(cls, settings: ProviderSettings) -> Self:
-        return cls(**settings.options)
 
     async def complete(self, request: ChatRequest) -> ChatResponse:
         self.asked.append(request)

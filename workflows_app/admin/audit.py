@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from django.contrib import admin
-from django.db.models import Q, QuerySet
-from django.http import HttpRequest
+from django.db.models import Q
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
+from django.utils.text import Truncator
 
 from workflows_app.admin.facts import FactAdmin, column, pretty
 from workflows_app.models import AuditEntry
@@ -27,7 +25,7 @@ NOUNS = {
 }
 
 
-def deed(action: str) -> str:
+def in_words(action: str) -> str:
     """What was done, in words: `saved workflow` for `workflow.save`."""
     noun, _, verb = action.partition(".")
     return f"{DONE[verb]} {NOUNS.get(noun, noun)}" if verb in DONE else action
@@ -42,30 +40,23 @@ class AuditEntryAdmin(FactAdmin):
     search_fields = ("target",)
     search_help_text = "A user, what was done (saved, or workflow.save), or part of what it was done to."
     fields = ("time", "user", "what", "target", "shown_detail")
-    readonly_fields = fields
 
     time = column("at", "time")
     shown_detail = pretty("detail")
 
     @admin.display(description="action")
     def what(self, row: AuditEntry) -> SafeString:
-        words = deed(row.action)
+        words = in_words(row.action)
         return format_html('<span title="{}">{}{}</span>', row.action, words[:1].upper(), words[1:])
 
     @admin.display(description="detail")
     def in_short(self, row: AuditEntry) -> str:
-        said = ", ".join(
-            f"{name}: {value}" for name, value in row.detail.items() if value not in ("", None, [])
-        )
-        return said if len(said) <= 120 else said[:119] + "…"
+        facts = (f"{name}: {value}" for name, value in row.detail.items() if value not in ("", None, []))
+        return Truncator(", ".join(facts)).chars(120)
 
-    def get_search_results(
-        self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
-    ) -> tuple[QuerySet[Any], bool]:
-        for word in search_term.split():
-            found = Q(target__icontains=word) | Q(action__istartswith=word) | Q(user__username__iexact=word)
-            for verb, done in DONE.items():
-                if done == word.lower():
-                    found |= Q(action__endswith=f".{verb}")
-            queryset = queryset.filter(found)
-        return queryset, False
+    def named(self, word: str) -> Q:
+        found = Q(target__icontains=word) | Q(action__istartswith=word) | Q(user__username__iexact=word)
+        for verb, done in DONE.items():
+            if done == word.lower():
+                found |= Q(action__endswith=f".{verb}")
+        return found

@@ -1,13 +1,15 @@
-"""What the admin's pages share: rows that only tell, lists that never count everything, and the audit log."""
+"""What the admin's pages share: read-only rows, lists that never count everything, and the audit log."""
 
 from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from django import forms
 from django.contrib import admin
 from django.contrib.admin.views.main import SEARCH_VAR
 from django.core.paginator import Paginator
@@ -16,15 +18,17 @@ from django.http import HttpRequest
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from workflows_app import access, formats, services
+from workflows_app import services
+from workflows_app.display import formats
 from workflows_app.models import Run, Workflow
+from workflows_app.security import access
 
 if TYPE_CHECKING:
     ModelAdmin = admin.ModelAdmin[Any]
+    ModelForm = forms.ModelForm[Any]
     Pages = Paginator[Any]
 else:
-    ModelAdmin = admin.ModelAdmin
-    Pages = Paginator
+    ModelAdmin, ModelForm, Pages = admin.ModelAdmin, forms.ModelForm, Paginator
 
 MOST_PAGED = 2000
 MOST_CHARACTERS = 8_000  # of one field; a page shows several
@@ -66,12 +70,24 @@ class FactAdmin(ModelAdmin):
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         rows = super().get_queryset(request).select_related(*(self.list_select_related or ()))  # type: ignore[misc]  # always names here
-        if not _is_list(request):
+        match = request.resolver_match
+        if match is None or not (match.url_name or "").endswith("_changelist"):
             return rows
         is_filtered = any(name.partition("__")[0] in self.without_index for name in request.GET)
         if is_filtered and not request.GET.get(SEARCH_VAR):  # a search has its own bounds
             rows = rows.filter(self.newest())
         return rows.defer(*self.only_on_its_page)
+
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
+    ) -> tuple[QuerySet[Any], bool]:
+        for word in search_term.split():
+            queryset = queryset.filter(self.named(word))
+        return queryset, False
+
+    def named(self, word: str) -> Q:
+        """The rows that a word of a search names."""
+        raise NotImplementedError
 
     def newest(self) -> Q:
         """The rows that are looked at one by one: what is rare in a million would cost reading all of them."""
@@ -79,18 +95,13 @@ class FactAdmin(ModelAdmin):
         return Q(pk__gt=(last or 0) - MOST_SEARCHED)
 
 
-def _is_list(request: HttpRequest) -> bool:
-    match = request.resolver_match
-    return match is not None and (match.url_name or "").endswith("_changelist")
-
-
 def runs_named(word: str, most: int = MOST_PAGED) -> Q:
     """Runs by what people type: an id, `#42`, an external id, or the newest of workflows by their slugs.
 
     Each through an index, whatever is stored: numbers and external ids are indexed per workflow.
     """
-    if identity := as_uuid(word):
-        return Q(pk=identity)
+    with suppress(ValueError):
+        return Q(pk=uuid.UUID(word))
     slug, mark, number = word.rpartition("#")
     if mark and number.isdecimal() and len(number) < 10:
         workflows = Workflow.objects.filter(slug=slug) if slug else Workflow.objects.all()
@@ -103,60 +114,40 @@ def runs_named(word: str, most: int = MOST_PAGED) -> Q:
     return found
 
 
-def as_uuid(word: str) -> uuid.UUID | None:
-    """The id a word is, if it is one."""
-    try:
-        return uuid.UUID(word)
-    except ValueError:
-        return None
-
-
-def shown_text(text: str) -> SafeString:
-    """A text for reading, or the beginning of a long one."""
-    cut = ""
-    if len(text) > MOST_CHARACTERS:
-        cut = f"The first {MOST_CHARACTERS:,} of {len(text):,} characters; the API has all of them."
-    return format_html(
-        '<pre class="fact-text" tabindex="0" dir="auto">{}</pre>{}',
-        text[:MOST_CHARACTERS],
-        format_html('<p class="help">{}</p>', cut) if cut else "",
-    )
-
-
-def pretty(
-    field: str, description: str | None = None, *, read: Callable[[Any], Any] | None = None
-) -> Callable[[Any, Any], SafeString | str]:
-    """A column of a page that shows a JSON or long text field for reading."""
+def pretty(field: str, *, read: Callable[[Any], Any] | None = None) -> Callable[[Any, Any], SafeString | str]:
+    """A column of a page that shows a JSON or long text field for reading, or the beginning of a long one."""
 
     def show(self: Any, row: Any) -> SafeString | str:
         value = read(row) if read else getattr(row, field)
         if value in (None, "", {}, []):
             return "–"
-        return shown_text(
-            value if isinstance(value, str) else json.dumps(value, indent=2, ensure_ascii=False)
+        text = value if isinstance(value, str) else json.dumps(value, indent=2, ensure_ascii=False)
+        cut = f"The first {MOST_CHARACTERS:,} of {len(text):,} characters; the API has all of them."
+        return format_html(
+            '<pre class="fact-text" tabindex="0" dir="auto">{}</pre>{}',
+            text[:MOST_CHARACTERS],
+            format_html('<p class="help">{}</p>', cut) if len(text) > MOST_CHARACTERS else "",
         )
 
-    return admin.display(description=description or field.replace("_", " "))(show)
+    return admin.display(description=field.replace("_", " "))(show)
 
 
-def column(field: str, description: str, words: Mapping[str, str] | None = None) -> Callable[[Any, Any], Any]:
-    """A field under the name that people use for it, and its values in their words."""
+def column(
+    field: str, description: str, shown: Callable[[Any], Any] | None = None
+) -> Callable[[Any, Any], Any]:
+    """A field under the name that people use for it, its values shown in their words."""
 
     def show(self: Any, row: Any) -> Any:
         value = getattr(row, field)
-        return words.get(value, value) if words else value
+        return shown(value) if shown else value
 
     return admin.display(description=description, ordering=field)(show)
 
 
-def verdict(field: str) -> Callable[[Any, Any], SafeString]:
+def verdict(passed: bool | None) -> SafeString:
     """Whether the assertions passed, as every page says it."""
-
-    def show(self: Any, row: Any) -> SafeString:
-        word, _icon, tone = formats.VERDICTS[formats.verdict_word(getattr(row, field))]
-        return format_html('<span class="said said--{}">{}</span>', tone, word)
-
-    return admin.display(description="verdict")(show)
+    word, _icon, tone = formats.VERDICTS[formats.verdict_word(passed)]
+    return format_html('<span class="said said--{}">{}</span>', tone, word)
 
 
 class AuditedAdmin(ModelAdmin):
@@ -180,7 +171,7 @@ class AuditedAdmin(ModelAdmin):
         services.audit(who(request), f"{self.opts.model_name}.{verb}", obj, **detail, **self.facts_of(obj))
 
     def facts_of(self, obj: Any) -> dict[str, Any]:
-        """What else the log should say of a row; never a secret."""
+        """What else the log says of a row; never a secret."""
         return {}
 
 

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from django.contrib import admin
 from django.contrib.admin.views.main import ChangeList
-from django.db.models import QuerySet
+from django.db.models import QuerySet, TextChoices
 from django.http import HttpRequest
 
-from workflows_app import formats
+from workflows_app.display import formats
 
 if TYPE_CHECKING:
     FieldListFilter = admin.FieldListFilter
@@ -21,17 +21,17 @@ else:
 class InWords(FieldListFilter):
     """A filter with a title of its own, and other words for its choices than Django has."""
 
-    heading: ClassVar[str]
+    heading: ClassVar[str] = ""  # the field's name without it
     words: ClassVar[Mapping[str, str]] = {}  # by what Django says
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.title = self.heading
+        self.title = self.heading or self.title
 
     def choices(self, changelist: ChangeList) -> Iterator[Any]:
         for choice in super().choices(changelist):
-            said = str(choice["display"])
-            yield {**choice, "display": self.words.get(said, said)}
+            label = str(choice["display"])
+            yield {**choice, "display": self.words.get(label, label)}
 
 
 class VerdictFilter(InWords, admin.BooleanFieldListFilter):
@@ -49,7 +49,7 @@ class VerdictFilter(InWords, admin.BooleanFieldListFilter):
         return queryset.filter(**{f"{self.field_path}__in": [self.lookup_val == "1"]})
 
 
-def choices_in_words(title: str, labels: Mapping[Any, str], told: Mapping[str, str]) -> type[InWords]:
-    """A filter of a field with choices: `labels` are Django's, `told` the words to say instead, both by value."""
-    words = {label: told.get(value, label) for value, label in labels.items()}
-    return type("WordedChoices", (InWords, admin.ChoicesFieldListFilter), {"heading": title, "words": words})
+def choices_in_words(choices: type[TextChoices], words: Mapping[str, str]) -> type[InWords]:
+    """A filter of a field with choices, in which `words` replace some of their labels."""
+    by_label = {label: words.get(value, label) for value, label in choices.choices}
+    return type("WordedChoices", (InWords, admin.ChoicesFieldListFilter), {"words": by_label})

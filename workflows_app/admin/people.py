@@ -12,8 +12,8 @@ from django.http import HttpRequest
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
-from workflows_app import access
 from workflows_app.admin.facts import AuditedAdmin
+from workflows_app.security import access
 
 if TYPE_CHECKING:
     People = UserAdmin[User]
@@ -30,8 +30,6 @@ class PersonAdmin(AuditedAdmin, People):
 
     list_display = ("username", "email", "roles", "is_active", "is_staff", "is_superuser", "last_login")
     list_filter = ("is_active", "is_staff", "is_superuser")
-    search_fields = ("username", "first_name", "last_name", "email")
-    filter_horizontal = ("groups", "user_permissions")
     readonly_fields = ("last_login", "date_joined")
 
     @admin.display(description="roles")
@@ -47,9 +45,8 @@ class PersonAdmin(AuditedAdmin, People):
         return (*super().get_readonly_fields(request, obj), *beyond)
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        if obj is not None and obj.is_superuser and not request.user.is_superuser:
-            return False
-        return super().has_change_permission(request, obj)
+        is_above = obj is not None and obj.is_superuser and not request.user.is_superuser
+        return not is_above and super().has_change_permission(request, obj)
 
     def facts_of(self, obj: User) -> dict[str, Any]:
         return {
@@ -73,24 +70,18 @@ class RoleAdmin(AuditedAdmin, GroupAdmin):
     def is_role(self, group: Group) -> bool:
         return group.name in access.ROLES
 
-    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        if obj is not None and obj.name in access.ROLES:
-            return False
-        return super().has_delete_permission(request, obj)
-
     # A role's permissions are written in the code and set again after every migration.
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return not (obj and self.is_role(obj)) and super().has_delete_permission(request, obj)
+
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        if obj is not None and self.is_role(obj):
-            return False
-        return super().has_change_permission(request, obj)
+        return not (obj and self.is_role(obj)) and super().has_change_permission(request, obj)
 
     def get_fields(self, request: HttpRequest, obj: Any = None) -> Any:
-        return ROLE_FIELDS if obj is not None and self.is_role(obj) else super().get_fields(request, obj)
+        return ROLE_FIELDS if obj and self.is_role(obj) else super().get_fields(request, obj)
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
-        if obj is not None and self.is_role(obj):
-            return ROLE_FIELDS
-        return super().get_readonly_fields(request, obj)
+        return ROLE_FIELDS if obj and self.is_role(obj) else super().get_readonly_fields(request, obj)
 
     @admin.display(description="permissions")
     def allowed(self, group: Group) -> SafeString:

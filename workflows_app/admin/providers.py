@@ -2,37 +2,36 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from django import forms
 from django.contrib import admin, messages
 from django.core.exceptions import ValidationError
 from django.db import transaction
-from django.db.models import QuerySet
-from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
-from django.shortcuts import get_object_or_404
-from django.urls import URLPattern, path, reverse
+from django.db.models import Model, QuerySet
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect
+from django.urls import URLPattern, path
 from django.utils.decorators import method_decorator
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_POST
 
-from workflows_app import credentials, services
-from workflows_app.admin.facts import AuditedAdmin, column, may, who
+from workflows_app import services
+from workflows_app.admin.facts import AuditedAdmin, ModelForm, column, may, who
 from workflows_app.engine.providers import provider_names
 from workflows_app.engine.providers.addresses import parse_base_url
+from workflows_app.execution.resources import check_provider
 from workflows_app.models import PriceOverride, Provider
-from workflows_app.provider_check import check_provider
-
-if TYPE_CHECKING:
-    ModelForm = forms.ModelForm[Provider]
-else:
-    ModelForm = forms.ModelForm
+from workflows_app.security import credentials
 
 
 class ProviderForm(ModelForm):
     """Where a provider is, and a key that is only ever written."""
 
-    kind = forms.ChoiceField(help_text="“openai” is any server that speaks the OpenAI chat API.")
+    kind = forms.ChoiceField(
+        choices=lambda: [(name, name) for name in provider_names()],
+        help_text="“openai” is any server that speaks the OpenAI chat API.",
+    )
     base_url = forms.CharField(
         label="Base URL",
         required=False,
@@ -53,8 +52,6 @@ class ProviderForm(ModelForm):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        if "kind" in self.fields:
-            self.fields["kind"].choices = [(name, name) for name in provider_names()]  # type: ignore[attr-defined]
         if "new_key" in self.fields:
             has_key = bool(self.instance.encrypted_key)
             self.fields["new_key"].help_text = (
@@ -70,35 +67,38 @@ class ProviderForm(ModelForm):
         if text:
             try:
                 parse_base_url(text)
-            except ValueError as fault:
-                raise ValidationError(str(fault)) from None
+            except ValueError as error:
+                raise ValidationError(str(error)) from None
         return text
 
     def clean(self) -> dict[str, Any]:
         data = super().clean() or {}
         if data.get("new_key") and data.get("remove_key"):
             self.add_error("remove_key", "Either a new key or none: choose one.")
-        if self._sends_key_elsewhere(data):
-            self.add_error(
-                "new_key", "The stored key was given for another address; enter the key for this one."
-            )
+        keeps_key = self.instance.encrypted_key and not (data.get("new_key") or data.get("remove_key"))
+        before = str(self.initial.get("base_url", "")).rstrip("/")
+        if keeps_key and data.get("base_url", before).rstrip("/") != before:
+            # Who may set an address must not thereby read a key that others entered.
+            message = "The stored key was given for another address; enter the key for this one."
+            self.add_error("new_key", message)
         return data
-
-    def _sends_key_elsewhere(self, data: dict[str, Any]) -> bool:
-        """Who may set an address must not thereby read a key that others entered."""
-        if not self.instance.encrypted_key or "base_url" not in data:
-            return False
-        is_same = data["base_url"].rstrip("/") == str(self.initial.get("base_url", "")).rstrip("/")
-        return not (is_same or data.get("new_key") or data.get("remove_key"))
 
     def _get_validation_exclusions(self) -> set[str]:
         # `parse_base_url` decides: the model's own check refuses names such as http://vllm:8000/v1.
         return {*super()._get_validation_exclusions(), "base_url"}  # type: ignore[misc]  # Django's own hook
 
 
+class CredentialAdmin(AuditedAdmin):
+    """Rows that are kept in memory: whoever changes one here has them read again."""
+
+    def audit(self, request: HttpRequest, verb: str, obj: Model, **detail: Any) -> None:
+        super().audit(request, verb, obj, **detail)
+        transaction.on_commit(credentials.forget)
+
+
 @admin.register(Provider)
 @method_decorator(sensitive_post_parameters("new_key"), name="changeform_view")
-class ProviderAdmin(AuditedAdmin):
+class ProviderAdmin(CredentialAdmin):
     """Servers that answer prompts."""
 
     form = ProviderForm
@@ -137,28 +137,23 @@ class ProviderAdmin(AuditedAdmin):
             services.save_provider_key(obj, key, author=who(request))
         else:
             obj.save()
-        transaction.on_commit(credentials.forget)
-
-    def delete_model(self, request: HttpRequest, obj: Provider) -> None:
-        super().delete_model(request, obj)
-        transaction.on_commit(credentials.forget)
 
     def test(self, request: HttpRequest, pk: int) -> HttpResponse:
         """Call the provider and say how it went."""
         provider = get_object_or_404(Provider, pk=pk)
         if self.has_test_permission(request):
-            self._tell(request, provider)
-        return HttpResponseRedirect(reverse("admin:workflows_app_provider_change", args=[pk]))
+            self._report(request, provider)
+        return redirect("admin:workflows_app_provider_change", pk)
 
     @admin.action(description="Test connection", permissions=["test"])
     def test_connections(self, request: HttpRequest, queryset: QuerySet[Provider]) -> None:
         for provider in queryset[:10]:
-            self._tell(request, provider)
+            self._report(request, provider)
 
     def has_test_permission(self, request: HttpRequest) -> bool:
         return may(request, "workflows_app.change_provider")
 
-    def _tell(self, request: HttpRequest, provider: Provider) -> None:
+    def _report(self, request: HttpRequest, provider: Provider) -> None:
         is_ok, sentence = check_provider(provider)
         self.message_user(
             request, f"{provider.name}: {sentence}", messages.SUCCESS if is_ok else messages.ERROR
@@ -166,19 +161,11 @@ class ProviderAdmin(AuditedAdmin):
 
 
 @admin.register(PriceOverride)
-class PriceOverrideAdmin(AuditedAdmin):
+class PriceOverrideAdmin(CredentialAdmin):
     """What a model costs here."""
 
     list_display = ("model_name", "input_per_million_usd", "output_per_million_usd")
     search_fields = ("model_name",)
-
-    def save_model(self, request: HttpRequest, obj: PriceOverride, form: Any, change: bool) -> None:
-        super().save_model(request, obj, form, change)
-        transaction.on_commit(credentials.forget)
-
-    def delete_model(self, request: HttpRequest, obj: PriceOverride) -> None:
-        super().delete_model(request, obj)
-        transaction.on_commit(credentials.forget)
 
     def facts_of(self, obj: PriceOverride) -> dict[str, Any]:
         return {"input_usd": str(obj.input_per_million_usd), "output_usd": str(obj.output_per_million_usd)}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from typing import Any, ClassVar
-from uuid import UUID
 
 from django.contrib import admin
 from django.db.models import Q, QuerySet
@@ -11,7 +10,6 @@ from django.http import HttpRequest
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from workflows_app import credentials, formats
 from workflows_app.admin.facts import (
     MOST_PAGED,
     MOST_SEARCHED,
@@ -22,22 +20,17 @@ from workflows_app.admin.facts import (
     verdict,
 )
 from workflows_app.admin.filters import VerdictFilter, choices_in_words
+from workflows_app.display import formats
 from workflows_app.models import EventName, Run, RunEvent, RunNode, Source
+from workflows_app.security import credentials
 
 _SEARCH_RUN = "A run's id, #42, support-triage#42, or a workflow's slug."
 _AMONG_NEWEST = f"Filters and names look at the newest {MOST_SEARCHED:,}."
 _MOST_RUNS = 200  # whose nodes or events a search shows
 SOURCES: dict[str, str] = {Source.API: "API"}
 EVENTS: dict[str, str] = {
-    EventName.RUN_STARTED: "Run started",
-    EventName.NODE_STARTED: "Block started",
-    EventName.NODE_COMPLETED: "Block completed",
-    EventName.NODE_FAILED: "Block failed",
+    **{event: event.replace("node", "block").replace("_", " ").capitalize() for event in EventName},
     EventName.NODE_EVAL_COMPLETE: "Block evaluated",
-    EventName.REGRESSION_FOUND: "Regression found",
-    EventName.RUN_COMPLETED: "Run completed",
-    EventName.RUN_FAILED: "Run failed",
-    EventName.RUN_CANCELLED: "Run cancelled",
 }
 
 
@@ -45,20 +38,11 @@ EVENTS: dict[str, str] = {
 class RunAdmin(FactAdmin):
     """Runs, newest first."""
 
-    list_display = (
-        "__str__",
-        "status",
-        "came_from",
-        "score",
-        "verdict",
-        "cost",
-        "took",
-        "created",
-    )
+    list_display = ("__str__", "status", "came_from", "score", "verdict", "cost", "took", "created")
     list_filter = (
         "status",
         ("eval_passed", VerdictFilter),
-        ("source", choices_in_words("source", dict(Source.choices), SOURCES)),
+        ("source", choices_in_words(Source, SOURCES)),
         "environment",
     )
     without_index = ("environment",)
@@ -75,28 +59,16 @@ class RunAdmin(FactAdmin):
         "assertions_passed", "assertions_failed", "assertions_error", "regression_count", "nodes_done", "owner",
         "lease_expires_at", "takeovers", "shown_inputs", "shown_outputs", "shown_error",
     )  # fmt: skip
-    readonly_fields = fields
 
-    came_from = column(
-        "source", "source", {value: SOURCES.get(value, label) for value, label in Source.choices}
-    )
+    came_from = column("source", "source", lambda source: SOURCES.get(source, Source(source).label))
     created = column("created_at", "created")
-    verdict = verdict("eval_passed")
+    score = column("eval_score", "score", formats.score)
+    verdict = column("eval_passed", "verdict", verdict)
+    cost = column("cost_usd", "cost", formats.cost)
+    took = column("duration_ms", "duration", formats.duration)
     shown_inputs = pretty("inputs", read=credentials.shown_inputs)
     shown_outputs = pretty("outputs")
     shown_error = pretty("error")
-
-    @admin.display(description="score")
-    def score(self, run: Run) -> str:
-        return formats.score(run.eval_score)
-
-    @admin.display(description="cost")
-    def cost(self, run: Run) -> str:
-        return formats.cost(run.cost_usd)
-
-    @admin.display(description="duration")
-    def took(self, run: Run) -> str:
-        return formats.duration(run.duration_ms)
 
     @admin.display(description="page")
     def page(self, run: Run) -> SafeString:
@@ -105,12 +77,8 @@ class RunAdmin(FactAdmin):
     def view_on_site(self, obj: Run) -> str:
         return obj.get_absolute_url()
 
-    def get_search_results(
-        self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
-    ) -> tuple[QuerySet[Any], bool]:
-        for word in search_term.split():
-            queryset = queryset.filter(runs_named(word))
-        return queryset, False
+    def named(self, word: str) -> Q:
+        return runs_named(word)
 
     def newest(self) -> Q:
         times = Run.objects.order_by("-created_at").values_list("created_at", flat=True)
@@ -121,7 +89,8 @@ class RunAdmin(FactAdmin):
 class PartOfRun(FactAdmin):
     """Many rows of each run: found by the run, or by their name among the newest."""
 
-    named_by: ClassVar[str]
+    list_select_related: ClassVar[tuple[str, ...]] = ("run__workflow",)
+    ordering = ("-id",)
 
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
@@ -130,43 +99,26 @@ class PartOfRun(FactAdmin):
             return queryset, False
         newest, names, runs = self.newest(), Q(), Q()
         for word in search_term.split():
-            named = Q(**{self.named_by: word})
+            named = Q(**{self.search_fields[0]: word})
             if self.model._default_manager.filter(newest, named).exists():
                 names &= named
             else:
-                runs &= Q(run__in=_run_ids(word))
+                found = Run.objects.filter(runs_named(word, _MOST_RUNS)).values_list("pk", flat=True)
+                runs &= Q(run__in=list(found[:_MOST_RUNS]))
         return queryset.filter(names & (runs or newest)), False
-
-
-def _run_ids(word: str) -> list[UUID]:
-    runs = Run.objects.filter(runs_named(word, _MOST_RUNS))
-    return list(runs.values_list("pk", flat=True)[:_MOST_RUNS])
 
 
 @admin.register(RunNode)
 class RunNodeAdmin(PartOfRun):
     """Executions of blocks, newest first."""
 
-    list_display = (
-        "block",
-        "run",
-        "block_type",
-        "status",
-        "score",
-        "verdict",
-        "cost",
-        "took",
-        "finished",
-    )
+    list_display = ("block", "run", "block_type", "status", "score", "verdict", "cost", "took", "finished")
     list_filter = ("status", ("eval_passed", VerdictFilter))
     without_index = ("status", "eval_passed")
-    named_by = "node_id"
-    list_select_related = ("run__workflow",)
     only_on_its_page = (
         "output", "prompt", "error", "details", "eval_results", "delta", "tokens", "run__inputs", "run__outputs",
         "run__resolved", "run__error",
     )  # fmt: skip
-    ordering = ("-id",)
     search_fields = ("node_id",)
     search_help_text = f"A block's id, or its run: {_SEARCH_RUN} {_AMONG_NEWEST}"
     fields = (
@@ -174,11 +126,13 @@ class RunNodeAdmin(PartOfRun):
         "shown_tokens", "soul_id", "soul_version", "exit_handle", "child_run", "score", "verdict", "evaluated_at",
         "shown_results", "shown_delta", "shown_error", "shown_output", "shown_prompt", "shown_details",
     )  # fmt: skip
-    readonly_fields = fields
 
     block = column("node_id", "block")
     finished = column("finished_at", "finished")
-    verdict = verdict("eval_passed")
+    score = column("eval_score", "score", formats.score)
+    verdict = column("eval_passed", "verdict", verdict)
+    cost = column("cost_usd", "cost", formats.cost)
+    took = column("latency_ms", "latency", formats.duration)
     shown_tokens = pretty("tokens")
     shown_results = pretty("eval_results")
     shown_delta = pretty("delta")
@@ -187,38 +141,22 @@ class RunNodeAdmin(PartOfRun):
     shown_prompt = pretty("prompt")
     shown_details = pretty("details")
 
-    @admin.display(description="score")
-    def score(self, node: RunNode) -> str:
-        return formats.score(node.eval_score)
-
-    @admin.display(description="cost")
-    def cost(self, node: RunNode) -> str:
-        return formats.cost(node.cost_usd)
-
-    @admin.display(description="latency")
-    def took(self, node: RunNode) -> str:
-        return formats.duration(node.latency_ms)
-
 
 @admin.register(RunEvent)
 class RunEventAdmin(PartOfRun):
     """The histories of runs, newest first."""
 
     list_display = ("what", "run", "number", "time")
-    list_filter = (("event", choices_in_words("event", dict(EventName.choices), EVENTS)),)
+    list_filter = (("event", choices_in_words(EventName, EVENTS)),)
     without_index = ("event",)
-    named_by = "event"
-    list_select_related = ("run__workflow",)
     only_on_its_page = ("data", "run__inputs", "run__outputs", "run__resolved", "run__error")
-    ordering = ("-id",)
     search_fields = ("event",)
     search_help_text = (
         f"An event as the API names it, such as node_failed, or its run: {_SEARCH_RUN} {_AMONG_NEWEST}"
     )
     fields = ("run", "number", "what", "time", "shown_data")
-    readonly_fields = fields
 
-    what = column("event", "event", EVENTS)
+    what = column("event", "event", lambda event: EVENTS.get(event, event))
     number = column("seq", "number")
     time = column("at", "time")
     shown_data = pretty("data")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from django import forms
 from django.contrib import admin
@@ -15,14 +15,10 @@ from django.template.response import TemplateResponse
 from django.utils import timezone
 from django.views.decorators.debug import sensitive_variables
 
-from workflows_app import access, services
-from workflows_app.admin.facts import AuditedAdmin, who
+from workflows_app import services
+from workflows_app.admin.facts import AuditedAdmin, ModelForm, who
 from workflows_app.models import ApiToken
-
-if TYPE_CHECKING:
-    ModelForm = forms.ModelForm[ApiToken]
-else:
-    ModelForm = forms.ModelForm
+from workflows_app.security import access
 
 LIFETIMES = {"30": "30 days", "90": "90 days", "365": "a year", "": "never"}
 
@@ -77,17 +73,7 @@ class ApiTokenAdmin(AuditedAdmin):
     search_fields = ("name", "user__username", "prefix")
     raw_id_fields = ("user",)
     actions = ("revoke",)
-    _facts = (
-        "name",
-        "user",
-        "begins_with",
-        "role_limit",
-        "state",
-        "created_at",
-        "expires_at",
-        "revoked_at",
-        "last_used_at",
-    )
+    _facts = (*list_display, "revoked_at")
 
     @admin.display(description="begins with")
     def begins_with(self, token: ApiToken) -> str:
@@ -136,7 +122,7 @@ class ApiTokenAdmin(AuditedAdmin):
         request.made_key = key  # type: ignore[attr-defined]  # shown by response_add and kept nowhere
 
     def log_addition(self, request: HttpRequest, obj: Any, message: Any) -> Any:
-        """The service has told the audit log."""
+        """The service writes the audit log itself."""
         return super(AuditedAdmin, self).log_addition(request, obj, message)
 
     @sensitive_variables("key")
@@ -155,6 +141,7 @@ class ApiTokenAdmin(AuditedAdmin):
         }
         response = TemplateResponse(request, "admin/workflows_app/apitoken/made.html", context)
         response["Cache-Control"] = "no-store"
+        response.shows_secret = True  # type: ignore[attr-defined]  # it is not compressed
         return response
 
     @admin.action(description="Revoke", permissions=["revoke"])

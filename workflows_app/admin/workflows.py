@@ -1,24 +1,35 @@
-"""Workflows: the list, and the editor of one."""
+"""Workflows: the list, the editor of one, and its versions."""
 
 from __future__ import annotations
 
+import io
+import zipfile
 from typing import Any
 
 from django import forms
 from django.contrib import admin, messages
+from django.core.exceptions import PermissionDenied
 from django.db import IntegrityError
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect
+from django.template.response import TemplateResponse
+from django.urls import URLPattern, path
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.text import Truncator
+from django.views.decorators.http import require_POST
 
 from workflows_app import services
-from workflows_app.admin.document_form import WorkflowForm, copied_text
-from workflows_app.admin.facts import may, who
+from workflows_app.admin.facts import ModelAdmin, column, may, who
 from workflows_app.admin.filters import InWords
-from workflows_app.admin.workflow_pages import START_RUN, WorkflowPages, as_zip
+from workflows_app.display.document_form import WorkflowForm, text_for
+from workflows_app.engine.definition import InvalidDocument
+from workflows_app.engine.slugs import slug_from
 from workflows_app.models import Workflow
+
+START_RUN = "workflows_app.start_run"
+MOST_VERSIONS = 50
 
 
 class DemoFilter(InWords, admin.BooleanFieldListFilter):
@@ -28,7 +39,7 @@ class DemoFilter(InWords, admin.BooleanFieldListFilter):
 
 
 @admin.register(Workflow)
-class WorkflowAdmin(WorkflowPages):
+class WorkflowAdmin(ModelAdmin):
     """Where people write workflows."""
 
     form = WorkflowForm
@@ -37,6 +48,17 @@ class WorkflowAdmin(WorkflowPages):
     search_fields = ("slug", "name")
     actions = ("enable", "disable", "export")
     change_form_template = "admin/workflows_app/workflow/change_form.html"
+
+    def get_urls(self) -> list[URLPattern]:
+        guard: Any = self.admin_site.admin_view
+        versions, name = "<int:pk>/versions/", "workflows_app_workflow"
+        return [
+            path(versions, guard(self.versions), name=f"{name}_versions"),
+            path(
+                f"{versions}<int:number>/restore/", guard(require_POST(self.restore)), name=f"{name}_restore"
+            ),
+            *super().get_urls(),
+        ]
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Workflow]:
         match = request.resolver_match
@@ -50,8 +72,6 @@ class WorkflowAdmin(WorkflowPages):
         return ("slug", "enabled", "yaml", "message", "based_on")
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
-        if not self._is_editable(request, obj):
-            return ("slug", "enabled", "text")
         return ("slug",) if obj else ()  # runs, links and the API know a workflow by its slug
 
     def _is_editable(self, request: HttpRequest, obj: Any) -> bool:
@@ -66,17 +86,17 @@ class WorkflowAdmin(WorkflowPages):
 
     def get_changeform_initial_data(self, request: HttpRequest) -> dict[str, Any]:
         """A copy begins with the text of the workflow it is made from."""
-        source = (
-            Workflow.objects.select_related("current_version")
-            .filter(slug=request.GET.get("copy", "").replace("\0", ""))
-            .first()
-        )
+        copied = request.GET.get("copy", "").replace("\0", "")
+        source = Workflow.objects.select_related("current_version").filter(slug=copied).first()
         if source is None:
             return {"enabled": True}
-        slug = _free_slug(source.slug)
+        base = f"{slug_from(source.slug[:180]) or 'workflow'}-copy"
+        taken = set(Workflow.objects.filter(slug__startswith=base).values_list("slug", flat=True))
+        names = (base, *(f"{base}-{number}" for number in range(2, len(taken) + 3)))
+        slug = next(name for name in names if name not in taken)
         return {
             "slug": slug,
-            "yaml": copied_text(source, slug),
+            "yaml": text_for(source, slug),
             "enabled": source.enabled,
             "message": f"Copied from {source.slug}",
         }
@@ -88,11 +108,8 @@ class WorkflowAdmin(WorkflowPages):
         form_url: str = "",
         extra_context: Any = None,
     ) -> HttpResponse:
-        context = {
-            **(extra_context or {}),
-            "can_run": may(request, START_RUN),
-            "show_save_and_add_another": False,
-        }
+        context = {"can_run": may(request, START_RUN), "show_save_and_add_another": False}
+        context |= extra_context or {}
         try:
             return super().changeform_view(request, object_id, form_url, context)
         except (services.Stale, IntegrityError):
@@ -100,25 +117,14 @@ class WorkflowAdmin(WorkflowPages):
             return super().changeform_view(request, object_id, form_url, context)
 
     def save_model(self, request: HttpRequest, obj: Workflow, form: WorkflowForm, change: bool) -> None:
-        data = form.cleaned_data
-        version = services.save_version(
-            obj.slug,
-            data["yaml"],
-            author=who(request),
-            message=data["message"],
-            enabled=None if change else obj.enabled,
-            based_on=data["based_on"] if change else 0,
-        )
-        wanted, saved = obj.enabled, version.workflow
+        version, outcome = form.save_version()
+        saved = version.workflow
         if change:
             saved.refresh_from_db()
-            services.set_enabled(saved, wanted, author=who(request))
+            services.set_enabled(saved, obj.enabled, author=who(request))
         obj.pk, obj.current_version = saved.pk, version
-        obj.name, obj.enabled = saved.name, wanted
-        if change and version.number == form.initial.get("based_on"):
-            self.message_user(request, "The text is as it was, so there is no new version.", messages.INFO)
-        else:
-            self.message_user(request, f"Saved as version {version.number}.", messages.SUCCESS)
+        obj.name, obj.enabled = saved.name, saved.enabled
+        self.message_user(request, outcome, messages.SUCCESS)
 
     def delete_model(self, request: HttpRequest, obj: Workflow) -> None:
         services.audit(who(request), "workflow.delete", obj.slug)
@@ -136,9 +142,7 @@ class WorkflowAdmin(WorkflowPages):
         text = workflow.current_version.yaml if workflow.current_version else ""
         return format_html('<pre class="fact-text" tabindex="0">{}</pre>', text)
 
-    @admin.display(description="name", ordering="name")
-    def short_name(self, workflow: Workflow) -> str:
-        return Truncator(workflow.name).chars(80)
+    short_name = column("name", "name", lambda name: Truncator(name).chars(80))
 
     @admin.display(description="version", ordering="current_version__number")
     def version_number(self, workflow: Workflow) -> str:
@@ -153,9 +157,7 @@ class WorkflowAdmin(WorkflowPages):
     def last_change(self, workflow: Workflow) -> Any:
         return workflow.current_version.created_at if workflow.current_version else None
 
-    @admin.display(description="runs", ordering="last_run_number")
-    def runs(self, workflow: Workflow) -> int:
-        return workflow.last_run_number
+    runs = column("last_run_number", "runs")
 
     @admin.action(description="Enable", permissions=["change"])
     def enable(self, request: HttpRequest, queryset: QuerySet[Workflow]) -> None:
@@ -174,13 +176,58 @@ class WorkflowAdmin(WorkflowPages):
 
     @admin.action(description="Export as YAML files (zip)", permissions=["view"])
     def export(self, request: HttpRequest, queryset: QuerySet[Workflow]) -> HttpResponse:
+        """Each workflow's current text in `<slug>.yaml`, byte for byte as it was saved."""
+        files = io.BytesIO()
+        rows = queryset.exclude(current_version=None).values_list("slug", "current_version__yaml")
+        with zipfile.ZipFile(files, "w", zipfile.ZIP_DEFLATED) as archive:
+            for slug, text in rows:
+                archive.writestr(f"{slug}.yaml", text.encode())
         headers = {"Content-Disposition": 'attachment; filename="workflows.zip"'}
-        return HttpResponse(as_zip(queryset), content_type="application/zip", headers=headers)
+        return HttpResponse(files.getvalue(), content_type="application/zip", headers=headers)
 
+    def versions(self, request: HttpRequest, pk: int) -> HttpResponse:
+        """The latest versions, newest first; each has its page on the site."""
+        workflow = self._workflow(request, pk)
+        rows = workflow.versions.select_related("author").defer("yaml")
+        shown = list(rows[: MOST_VERSIONS + 1])
+        context = {
+            **self.admin_site.each_context(request),
+            "opts": self.opts,
+            "original": workflow,
+            "title": f"Versions of {workflow.slug}",
+            "versions": shown[:MOST_VERSIONS],
+            "is_cut": len(shown) > MOST_VERSIONS,
+            "can_change": self.has_change_permission(request, workflow),
+        }
+        return TemplateResponse(request, "admin/workflows_app/workflow/versions.html", context)
 
-def _free_slug(slug: str) -> str:
-    base = f"{slug[:180]}-copy"
-    taken = set(Workflow.objects.filter(slug__startswith=base).values_list("slug", flat=True))
-    return next(
-        name for name in (base, *(f"{base}-{n}" for n in range(2, len(taken) + 3))) if name not in taken
-    )
+    def restore(self, request: HttpRequest, pk: int, number: int) -> HttpResponse:
+        """Save an old text as the newest version; nothing in between is lost."""
+        workflow = self._workflow(request, pk)
+        if not self.has_change_permission(request, workflow):
+            raise PermissionDenied
+        old = get_object_or_404(workflow.versions, number=number)
+        seen = request.POST.get("based_on", "")
+        level = messages.ERROR
+        try:
+            saved = services.save_as(
+                who(request),
+                workflow.slug,
+                old.yaml,
+                message=f"Restored version {number}",
+                based_on=int(seen) if seen.isdecimal() and len(seen) < 9 else None,
+            )
+        except InvalidDocument as invalid:
+            text = f"Version {number} is no longer valid: {invalid.faults[0]}"
+        except services.Stale as stale:
+            text = stale.message
+        else:
+            level, text = messages.SUCCESS, f"Version {number} is back, as version {saved.number}."
+        self.message_user(request, text, level)
+        return redirect("admin:workflows_app_workflow_versions", pk)
+
+    def _workflow(self, request: HttpRequest, pk: int) -> Workflow:
+        workflow = get_object_or_404(Workflow.objects.select_related("current_version"), pk=pk)
+        if not self.has_view_or_change_permission(request, workflow):
+            raise PermissionDenied
+        return workflow

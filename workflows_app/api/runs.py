@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
 from uuid import UUID
 
 from django.db.models import QuerySet
@@ -14,31 +13,37 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.utils.urls import replace_query_param
 
-from workflows_app import access, services
-from workflows_app.api.workflows import find_workflow
-from workflows_app.engine.definition import Fault
-from workflows_app.events import as_message
-from workflows_app.idempotency import HEADER, once
-from workflows_app.models import Environment, Run, RunNode, RunStatus, Source, Workflow, WorkflowVersion
-from workflows_app.rest.faults import Invalid
-from workflows_app.rest.fields import chosen
-from workflows_app.rest.filters import TruthFilter
-from workflows_app.rest.paging import limit_of, whole_number
-from workflows_app.rest.views import ApiView, ListView, fields_parameter
-from workflows_app.serializers import (
+from workflows_app import services
+from workflows_app.api.base.errors import Invalid
+from workflows_app.api.base.fields import chosen
+from workflows_app.api.base.idempotency import HEADER, once
+from workflows_app.api.base.views import (
+    ApiView,
+    ListView,
+    TruthFilter,
+    fields_parameter,
+    limit_of,
+    list_schema,
+    whole_number,
+)
+from workflows_app.api.serializers import (
     ErrorSerializer,
     EventPageSerializer,
     NodeSerializer,
     RunSerializer,
     StartRunSerializer,
 )
+from workflows_app.api.workflows import find_workflow
+from workflows_app.events import as_message
+from workflows_app.models import Environment, Run, RunNode, RunStatus, Source
+from workflows_app.security import access
 
 LONGEST_WAIT_SECONDS = 60
 IDEMPOTENCY = OpenApiParameter(
     HEADER,
     str,
     OpenApiParameter.HEADER,
-    description="A repeat with the same key and body returns the first run; with another body: 422. Kept 24 h.",
+    description="A repeat with the same key and body returns the first run; with another body: 422. Kept 24h.",
 )
 WAIT = OpenApiParameter(
     "wait",
@@ -95,60 +100,32 @@ class RunFilter(filters.FilterSet):
     external_id = filters.CharFilter()
     parent_run = filters.UUIDFilter(field_name="parent_run_id")
 
-    class Meta:
-        model = Run
-        fields: tuple[str, ...] = ()
 
+@list_schema("runs_list", fields_parameter(RunSerializer))
+class RunList(ListView):
+    """Every run, newest first."""
 
-class RunListView(ListView):
-    """What the two lists of runs share."""
-
+    permissions = {"GET": access.SEE}
+    queryset = Run.objects.select_related("workflow", "version")
     serializer_class = RunSerializer
-    filter_backends = (filters.DjangoFilterBackend,)
     filterset_class = RunFilter
     orderings = {"-created_at": ("-created_at", "-id"), "created_at": ("created_at", "id")}
     default_ordering = "-created_at"
 
     def get_queryset(self) -> QuerySet[Run]:
-        rows = Run.objects.select_related("workflow", "version")
         kept = chosen(RunSerializer.Meta.fields, self.request.query_params.get("fields"))
         heavy = [name for name in ("inputs", "outputs") if name not in kept]
-        return rows.defer("resolved", "version__yaml", *heavy)
+        return super().get_queryset().defer("resolved", "version__yaml", *heavy)
 
 
-RUN_LIST_PARAMETERS = [
-    fields_parameter(RunSerializer),
-    OpenApiParameter("ordering", str, enum=list(RunListView.orderings), default=RunListView.default_ordering),
-]
-
-
-class RunList(RunListView):
-    """Every run, newest first."""
-
-    permissions = {"GET": access.SEE}
-
-    @extend_schema(
-        operation_id="runs_list", parameters=RUN_LIST_PARAMETERS, responses=RunSerializer(many=True)
-    )
-    def get(self, request: Request, *args: Any, **kwargs: Any) -> Response:
-        return super().get(request, *args, **kwargs)
-
-
-class WorkflowRuns(RunListView):
+@list_schema("workflows_runs", fields_parameter(RunSerializer))
+class WorkflowRuns(RunList):
     """The runs of one workflow."""
 
     permissions = {"GET": access.SEE, "POST": "workflows_app.start_run"}
 
     def get_queryset(self) -> QuerySet[Run]:
-        if getattr(self, "swagger_fake_view", False):
-            return Run.objects.none()
         return super().get_queryset().filter(workflow=find_workflow(self.kwargs["slug"]))
-
-    @extend_schema(
-        operation_id="workflows_runs", parameters=RUN_LIST_PARAMETERS, responses=RunSerializer(many=True)
-    )
-    def get(self, request: Request, *args: Any, **kwargs: Any) -> Response:
-        return super().get(request, *args, **kwargs)
 
     @extend_schema(
         operation_id="workflows_start",
@@ -168,29 +145,26 @@ class WorkflowRuns(RunListView):
         wait_seconds(request._request)
         workflow = find_workflow(slug)
         sent = self.read(StartRunSerializer)
-        run, is_new = once(request, lambda: self._start(workflow, sent))
+
+        def start() -> Run:
+            version = None
+            if number := sent.get("version"):
+                version = workflow.versions.filter(number=number).first()
+                if version is None:
+                    current = workflow.current_version.number if workflow.current_version else 0
+                    message = f"{slug} has no version {number}; the current one is {current}."
+                    raise Invalid.at("version", message)
+            return services.start_run(
+                workflow,
+                sent.get("inputs"),
+                version=version,
+                source=Source.API,
+                environment=sent.get("environment", Environment.PRODUCTION),
+                user=self.caller,
+            )
+
+        run, is_new = once(request, start)
         return answer(run, 201, is_new=is_new)
-
-    def _start(self, workflow: Workflow, sent: dict[str, Any]) -> Run:
-        return services.start_run(
-            workflow,
-            sent.get("inputs"),
-            version=_version(workflow, sent.get("version")),
-            source=Source.API,
-            environment=sent.get("environment", Environment.PRODUCTION),
-            user=self.caller,
-        )
-
-
-def _version(workflow: Workflow, number: int | None) -> WorkflowVersion | None:
-    if number is None:
-        return None
-    found = workflow.versions.filter(number=number).first()
-    if found is None:
-        current = workflow.current_version.number if workflow.current_version else 0
-        message = f"{workflow.slug} has no version {number}; the current one is {current}."
-        raise Invalid(message, details=[Fault("version", None, message)])
-    return found
 
 
 def wait_seconds(request: HttpRequest) -> float:
@@ -201,7 +175,7 @@ def wait_seconds(request: HttpRequest) -> float:
     except ValueError:
         seconds = -1.0
     if not 0 <= seconds < float("inf"):
-        raise Invalid(f"wait: {text[:30]!r} will not do; use seconds from 0 to {LONGEST_WAIT_SECONDS}.")
+        raise Invalid(f"wait: {text[:30]!r} is not valid; use seconds from 0 to {LONGEST_WAIT_SECONDS}.")
     return min(seconds, LONGEST_WAIT_SECONDS)
 
 
@@ -233,31 +207,21 @@ class RunDetail(ApiView):
         return Response(self.get_serializer(find_run(pk)).data)
 
 
+@list_schema("runs_nodes", fields_parameter(NodeSerializer))
 class RunNodes(ListView):
     """The nodes of a run in the order they began."""
 
     permissions = {"GET": "workflows_app.view_runnode"}
+    queryset = RunNode.objects.all()
     serializer_class = NodeSerializer
     orderings = {"id": ("pk",)}
     default_ordering = "id"
 
     def get_queryset(self) -> QuerySet[RunNode]:
-        if getattr(self, "swagger_fake_view", False):
-            return RunNode.objects.none()
         kept = chosen(NodeSerializer.Meta.fields, self.request.query_params.get("fields"))
         heavy = [name for name in ("output", "eval_results") if name not in kept]
-        rows = RunNode.objects.filter(
-            run_id=get_object_or_404(Run.objects.only("pk"), pk=self.kwargs["pk"]).pk
-        )
-        return rows.defer("prompt", "details", *heavy)
-
-    @extend_schema(
-        operation_id="runs_nodes",
-        parameters=[fields_parameter(NodeSerializer)],
-        responses=NodeSerializer(many=True),
-    )
-    def get(self, request: Request, *args: Any, **kwargs: Any) -> Response:
-        return super().get(request, *args, **kwargs)
+        run = get_object_or_404(Run.objects.only("pk"), pk=self.kwargs["pk"])
+        return super().get_queryset().filter(run=run).defer("prompt", "details", *heavy)
 
 
 class RunEvents(ApiView):
@@ -271,7 +235,7 @@ class RunEvents(ApiView):
         """The messages of the websocket, from `after` on."""
         run = get_object_or_404(Run.objects.select_related("workflow").only("workflow__slug"), pk=pk)
         limit = limit_of(request)
-        rows = run.events.filter(seq__gt=whole_number(request, "after", 0)).order_by("seq")
+        rows = run.events.filter(seq__gt=whole_number(request, "after")).order_by("seq")
         found = list(rows[: limit + 1])
         link = None
         if len(found) > limit:

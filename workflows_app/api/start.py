@@ -11,8 +11,8 @@ from django.http import HttpRequest, HttpResponseBase
 from rest_framework.response import Response
 
 from workflows_app.api.runs import WorkflowRuns, find_run, wait_seconds
-from workflows_app.serializers import RunSerializer
-from workflows_app.waiting import until_ended
+from workflows_app.api.serializers import RunSerializer
+from workflows_app.execution.waiting import until_ended
 
 _view = WorkflowRuns.as_view()
 

@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from django.db import IntegrityError, transaction
 from django.db.models import QuerySet
 from django.shortcuts import get_object_or_404
 from django_filters import rest_framework as filters
-from drf_spectacular.utils import OpenApiExample, OpenApiParameter, extend_schema
+from drf_spectacular.utils import OpenApiExample, OpenApiParameter, extend_schema, extend_schema_view
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from workflows_app import access, services
-from workflows_app.documents import check_document, check_document_for
-from workflows_app.models import Workflow, WorkflowVersion
-from workflows_app.rest.faults import Conflict
-from workflows_app.rest.filters import TruthFilter
-from workflows_app.rest.preconditions import check_if_match, etag_of, is_unchanged
-from workflows_app.rest.views import ApiView, ListView, fields_parameter
-from workflows_app.serializers import (
+from workflows_app import services
+from workflows_app.api.base.errors import PreconditionFailed, PreconditionRequired
+from workflows_app.api.base.views import ApiView, ListView, TruthFilter, fields_parameter, list_schema
+from workflows_app.api.serializers import (
     DocumentSerializer,
     ErrorSerializer,
     ValidationSerializer,
@@ -30,8 +24,10 @@ from workflows_app.serializers import (
     WorkflowSerializer,
     WorkflowSummarySerializer,
 )
+from workflows_app.documents.compile import check_document
+from workflows_app.models import Workflow, WorkflowVersion
+from workflows_app.security import access
 
-SEE_WORKFLOWS = "workflows_app.view_workflow"
 EXAMPLE_YAML = """\
 version: "1.0"
 souls:
@@ -66,40 +62,52 @@ def answer(workflow: Workflow, status: int = 200) -> Response:
     return Response(WorkflowSerializer(workflow).data, status=status, headers={"ETag": etag_of(workflow)})
 
 
+def etag_of(workflow: Workflow) -> str:
+    """Changes with every version and every switch of `enabled`."""
+    version = workflow.current_version
+    text = f"{version.number}-{version.sha256[:16]}" if version else "0"
+    return f'"{text}-{"on" if workflow.enabled else "off"}"'
+
+
+def check_if_match(request: Request, workflow: Workflow) -> None:
+    """428 without `If-Match`, 412 if it names another state than the present one: no writer loses another's edit."""
+    header = request.headers.get("If-Match")
+    if header is None:
+        raise PreconditionRequired(
+            "Send If-Match with the ETag of the workflow you started from, so that nobody's edit is lost."
+        )
+    named = _etags(header)
+    if "*" not in named and etag_of(workflow) not in named:
+        number = workflow.current_version.number if workflow.current_version else 0
+        raise PreconditionFailed(
+            f"{workflow.slug} has changed: it is at version {number}, ETag {etag_of(workflow)}. "
+            "Read it again, compare, and send your change with that ETag."
+        )
+
+
+def _etags(header: str) -> list[str]:
+    """The ETags of a header; that of a compressed response is marked as weak, and names the same state."""
+    return [one.strip().removeprefix("W/") for one in header.split(",")]
+
+
 class WorkflowFilter(filters.FilterSet):
     """Which workflows."""
 
     enabled = TruthFilter()
     is_demo = TruthFilter()
 
-    class Meta:
-        model = Workflow
-        fields: tuple[str, ...] = ()
 
-
+@list_schema("workflows_list", fields_parameter(WorkflowSummarySerializer))
 class WorkflowList(ListView):
     """Every workflow."""
 
-    permissions = {"GET": SEE_WORKFLOWS, "POST": "workflows_app.add_workflow"}
+    permissions = {"GET": access.SEE_WORKFLOWS, "POST": "workflows_app.add_workflow"}
     serializer_class = WorkflowSummarySerializer
-    filter_backends = (filters.DjangoFilterBackend,)
     filterset_class = WorkflowFilter
     orderings = {"slug": ("slug",), "-slug": ("-slug",), "-updated_at": ("-updated_at", "-pk")}
     default_ordering = "slug"
 
-    def get_queryset(self) -> QuerySet[Workflow]:
-        return Workflow.objects.select_related("current_version__author").defer("current_version__yaml")
-
-    @extend_schema(
-        operation_id="workflows_list",
-        responses=WorkflowSummarySerializer(many=True),
-        parameters=[
-            fields_parameter(WorkflowSummarySerializer),
-            OpenApiParameter("ordering", str, enum=list(orderings), default=default_ordering),
-        ],
-    )
-    def get(self, request: Request, *args: Any, **kwargs: Any) -> Response:
-        return super().get(request, *args, **kwargs)
+    queryset = Workflow.objects.select_related("current_version__author").defer("current_version__yaml")
 
     @extend_schema(
         operation_id="workflows_create",
@@ -117,21 +125,23 @@ class WorkflowList(ListView):
         """Save the first version of a new workflow."""
         sent = self.read(WorkflowCreateSerializer)
         slug = sent["slug"]
+        taken = services.Refused(
+            "conflict", f"There is a workflow {slug!r} already; change it with PUT workflows/{slug}/."
+        )
         if Workflow.objects.filter(slug=slug).exists():
-            raise Conflict(f"There is a workflow {slug!r} already; change it with PUT workflows/{slug}/.")
-        definition, _ = check_document(sent["yaml"])
-        access.check_save(request.user, definition, self.token)
+            raise taken
         try:
-            services.save_version(
+            services.save_as(
+                self.caller,
                 slug,
                 sent["yaml"],
-                author=self.caller,
+                token=self.token,
                 message=sent.get("message", ""),
-                enabled=sent.get("enabled", definition.enabled if definition else None),
+                enabled=sent.get("enabled"),
                 based_on=0,
             )
         except (services.Stale, IntegrityError):
-            raise Conflict(f"There is a workflow {slug!r} already: somebody else made it just now.") from None
+            raise taken from None  # somebody else made it just now
         return answer(find_workflow(slug), 201)
 
 
@@ -139,7 +149,7 @@ class WorkflowDetail(ApiView):
     """One workflow. It is never deleted, for its runs are evidence; `enabled: false` takes it out of use."""
 
     permissions = {
-        "GET": SEE_WORKFLOWS,
+        "GET": access.SEE_WORKFLOWS,
         "PUT": "workflows_app.change_workflow",
         "PATCH": "workflows_app.change_workflow",
     }
@@ -148,7 +158,7 @@ class WorkflowDetail(ApiView):
     @extend_schema(operation_id="workflows_read", responses={200: WorkflowSerializer, 304: None})
     def get(self, request: Request, slug: str) -> Response:
         workflow = find_workflow(slug)
-        if is_unchanged(request, etag_of(workflow)):
+        if etag_of(workflow) in _etags(request.headers.get("If-None-Match", "")):
             return Response(status=304, headers={"ETag": etag_of(workflow)})
         return answer(workflow)
 
@@ -176,73 +186,52 @@ class WorkflowDetail(ApiView):
 
     def _change(self, slug: str, *, partial: bool) -> Response:
         find_workflow(slug)
-        serializer = WorkflowChangeSerializer(data=self.request.data, partial=partial)
-        serializer.is_valid(raise_exception=True)
-        sent = serializer.validated_data
-        definition = check_document(sent["yaml"])[0] if "yaml" in sent else None
-        access.check_save(self.request.user, definition, self.token)
+        sent = self.read(WorkflowChangeSerializer, partial=partial)
         with transaction.atomic():
             workflow = get_object_or_404(
                 Workflow.objects.select_for_update(of=("self",)).select_related("current_version"), slug=slug
             )
             check_if_match(self.request, workflow)
-            self._save(workflow, sent)
+            if "yaml" in sent:
+                message = sent.get("message", "")
+                services.save_as(self.caller, slug, sent["yaml"], token=self.token, message=message)
+                workflow.refresh_from_db()
+            if "enabled" in sent:
+                services.set_enabled(workflow, sent["enabled"], author=self.caller)
         return answer(find_workflow(slug))
 
-    def _save(self, workflow: Workflow, sent: dict[str, Any]) -> None:
-        if "yaml" in sent:
-            services.save_version(
-                workflow.slug,
-                sent["yaml"],
-                author=self.caller,
-                message=sent.get("message", ""),
-                based_on=workflow.current_version.number if workflow.current_version else 0,
-            )
-            workflow.refresh_from_db()
-        if "enabled" in sent:
-            services.set_enabled(workflow, sent["enabled"], author=self.caller)
 
-
+@list_schema("workflows_versions")
 class VersionList(ListView):
     """The versions of a workflow, newest first."""
 
-    permissions = {"GET": SEE_WORKFLOWS}
+    permissions = {"GET": access.SEE_WORKFLOWS}
+    queryset = WorkflowVersion.objects.all()
     serializer_class = VersionSerializer
     orderings = {"-number": ("-number",), "number": ("number",)}
     default_ordering = "-number"
 
     def get_queryset(self) -> QuerySet[WorkflowVersion]:
-        if getattr(self, "swagger_fake_view", False):
-            return WorkflowVersion.objects.none()
         return find_workflow(self.kwargs["slug"]).versions.select_related("author").defer("yaml")
-
-    @extend_schema(
-        operation_id="workflows_versions",
-        responses=VersionSerializer(many=True),
-        parameters=[OpenApiParameter("ordering", str, enum=list(orderings), default=default_ordering)],
-    )
-    def get(self, request: Request, *args: Any, **kwargs: Any) -> Response:
-        return super().get(request, *args, **kwargs)
 
 
 class VersionDetail(ApiView):
     """One version with its text."""
 
-    permissions = {"GET": SEE_WORKFLOWS}
+    permissions = {"GET": access.SEE_WORKFLOWS}
     serializer_class = VersionTextSerializer
 
     @extend_schema(operation_id="workflows_version")
     def get(self, request: Request, slug: str, number: int) -> Response:
         rows = WorkflowVersion.objects.select_related("author")
-        return Response(
-            VersionTextSerializer(get_object_or_404(rows, workflow__slug=slug, number=number)).data
-        )
+        version = get_object_or_404(rows, workflow__slug=slug, number=number)
+        return Response(VersionTextSerializer(version).data)
 
 
 class Validate(ApiView):
     """Whether a document may be saved."""
 
-    permissions = {"POST": SEE_WORKFLOWS}
+    permissions = {"POST": access.SEE_WORKFLOWS}
     serializer_class = DocumentSerializer
 
     @extend_schema(
@@ -251,7 +240,7 @@ class Validate(ApiView):
         examples=[
             OpenApiExample("A document", {"yaml": EXAMPLE_YAML}, request_only=True),
             OpenApiExample(
-                "A fault",
+                "An error",
                 {
                     "valid": False,
                     "faults": [
@@ -266,21 +255,19 @@ class Validate(ApiView):
             ),
         ],
     )
-    def post(self, request: Request) -> Response:
-        """Find every fault of a document; nothing is saved."""
-        _, faults = check_document(self.read(DocumentSerializer)["yaml"])
+    def post(self, request: Request, slug: str = "") -> Response:
+        """Find every error of a document; nothing is saved."""
+        if slug:
+            find_workflow(slug)
+        _, faults = check_document(self.read(DocumentSerializer)["yaml"], slug)
         return Response({"valid": not faults, "faults": [fault.to_dict() for fault in faults]})
 
 
-class ValidateFor(ApiView):
+@extend_schema_view(
+    post=extend_schema(
+        operation_id="workflows_validate_for",
+        description="Find every error of a document that is meant for this workflow; nothing is saved.",
+    )
+)
+class ValidateFor(Validate):
     """Whether a document may be saved as this workflow."""
-
-    permissions = {"POST": SEE_WORKFLOWS}
-    serializer_class = DocumentSerializer
-
-    @extend_schema(operation_id="workflows_validate_for", responses=ValidationSerializer)
-    def post(self, request: Request, slug: str) -> Response:
-        """Find every fault of a document that is meant for this workflow; nothing is saved."""
-        find_workflow(slug)
-        _, faults = check_document_for(slug, self.read(DocumentSerializer)["yaml"])
-        return Response({"valid": not faults, "faults": [fault.to_dict() for fault in faults]})

@@ -141,7 +141,7 @@ class CodeBlockDef(BaseBlockDef):
 
 @dataclass(frozen=True, kw_only=True)
 class GateBlockDef(BaseBlockDef):
-    """Judges another block's output and routes `pass` or `fail`."""
+    """Checks another block's output and routes `pass` or `fail`."""
 
     type = "gate"
 
@@ -155,7 +155,7 @@ class GateBlockDef(BaseBlockDef):
 
 @dataclass(frozen=True, kw_only=True)
 class CarryContext:
-    """What one round of a loop tells the next."""
+    """What one round of a loop passes on to the next."""
 
     enabled: bool = True
     mode: str = "last"
@@ -313,6 +313,11 @@ class WorkflowDefinition:
         }
 
     @property
+    def assertions_by_block(self) -> dict[str, list[dict[str, Any]]]:
+        """The assertions of each block that has some."""
+        return {block.id: block.assertions for block in self.blocks.values() if block.assertions}
+
+    @property
     def soul_refs(self) -> frozenset[str]:
         """Every soul the blocks name."""
         return frozenset(ref for block in self.blocks.values() for ref in souls_of(block))
@@ -334,16 +339,15 @@ def souls_of(block: BaseBlockDef) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Fault:
-    """One thing wrong with a document: where, and what would do."""
+    """One error in a document: its place, and how to correct it."""
 
     path: str
     line: int | None
     message: str
 
     def __str__(self) -> str:
-        place = f"{self.path} (line {self.line})" if self.path and self.line else self.path
-        if self.line and not self.path:
-            place = f"line {self.line}"
+        line = f"line {self.line}" if self.line else ""
+        place = f"{self.path} ({line})" if self.path and line else self.path or line
         return f"{place}: {self.message}" if place else self.message
 
     def to_dict(self) -> dict[str, Any]:
@@ -351,7 +355,7 @@ class Fault:
 
 
 class InvalidDocument(Exception):
-    """A document with faults; all of them."""
+    """Raised with every error of a document."""
 
     def __init__(self, faults: list[Fault]) -> None:
         super().__init__("\n".join(str(fault) for fault in faults))

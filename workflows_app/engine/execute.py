@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
+from typing import Any
 
-from workflows_app.engine.blocks import BLOCKS, Block, Call, Tools
-from workflows_app.engine.context import RunContext
+from workflows_app.engine.blocks.base import BLOCKS, Block, Call, Tools
 from workflows_app.engine.definition import BaseBlockDef, WorkflowDefinition
-from workflows_app.engine.exits import choose_exit
-from workflows_app.engine.outputs import storable
 from workflows_app.engine.records import Step
 from workflows_app.engine.results import BlockFailure, BlockResult
+from workflows_app.engine.values.context import RunContext
+from workflows_app.engine.values.exits import choose_exit
+from workflows_app.engine.values.outputs import storable
 
 
 async def run_block(
@@ -39,7 +40,7 @@ async def run_block(
     )
 
 
-async def _within_time(runner: Block, block: BaseBlockDef, tools: Tools) -> BlockResult:
+async def _within_time(runner: Block[Any], block: BaseBlockDef, tools: Tools) -> BlockResult:
     """Run it for as long as its own time-out and every cap on duration allow."""
     seconds, kind = block.timeout_seconds, "timeout"
     message = f"Block '{block.id}' did not finish within {seconds:g} seconds."
@@ -52,7 +53,7 @@ async def _within_time(runner: Block, block: BaseBlockDef, tools: Tools) -> Bloc
             return await runner.run(seconds)
         except BlockFailure as failure:
             if failure.kind == "timeout" and kind == "limit":
-                raise BlockFailure(kind, message, is_retryable=False, details=failure.details) from None
+                raise BlockFailure(kind, message, details=failure.details) from None
             raise
     deadline = asyncio.timeout(seconds)
     try:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 
-from workflows_app.engine.definition import BaseBlockDef, Edge, LoopBlockDef, WorkflowDefinition
+from workflows_app.engine.definition import Edge, LoopBlockDef, WorkflowDefinition
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -41,26 +41,25 @@ class BlockSet:
         return bool(self.mask & self.bits.get(block_id, 0))  # type: ignore[call-overload]
 
 
-class Graph:
-    """The links of a definition by scope: the top level, and the inside of each loop."""
+class BlockGraph:
+    """The links between blocks by scope: the top level, and the inside of each loop.
 
-    def __init__(self, definition: WorkflowDefinition) -> None:
-        self.blocks: Mapping[str, BaseBlockDef] = definition.blocks
-        self.loops: Mapping[str, str] = definition.inner_blocks
-        self.outgoing: dict[str, list[Link]] = {block_id: [] for block_id in self.blocks}
-        self.incoming: dict[str, list[Link]] = {block_id: [] for block_id in self.blocks}
+    `inner` has every block, and for a loop the blocks inside it, in order.
+    """
+
+    def __init__(self, inner: Mapping[str, Sequence[str]], edges: Iterable[Edge]) -> None:
+        self._inner = inner
+        self.loops = {ref: loop for loop, refs in inner.items() for ref in refs}
+        self.top = tuple(block_id for block_id in inner if block_id not in self.loops)
+        self.outgoing: dict[str, list[Link]] = {block_id: [] for block_id in inner}
+        self.incoming: dict[str, list[Link]] = {block_id: [] for block_id in inner}
         self.leaving: dict[str, list[Link]] = {}  # by the inner block the edge really begins at
-        self.ends = _ends(definition)  # by block, the exits after which its branch ends
-        edges = [edge for edge in dict.fromkeys(definition.edges) if edge.target]
-        links = [link for edge in edges if (link := self._lift(edge))]
-        links = list(_without_implied(links))
-        top = [block_id for block_id in self.blocks if block_id not in self.loops]
-        if definition.entry is None and not any(link.source not in self.loops for link in links):
-            links += [_order(source, target) for source, target in pairwise(top)]
+        links = [link for edge in dict.fromkeys(edges) if edge.target and (link := self._lift(edge))]
+        routed = {(link.edge.source, link.target) for link in links if link.edge.exit is not None}
         for link in links:
-            self._add(link)
-        self.top: tuple[str, ...] = self._reached(definition.entry, top)
-        self._weaken()
+            # A plain link beside an exit of the same pair would run the target whatever the exit was.
+            if link.is_route or (link.edge.source, link.target) not in routed:
+                self._add(link)
 
     def _add(self, link: Link) -> None:
         self.outgoing[link.source].append(link)
@@ -84,58 +83,42 @@ class Graph:
                 return Link(edge, source, target)
         return None
 
-    def _reached(self, entry: str | None, top: list[str]) -> tuple[str, ...]:
-        """The top-level blocks that take part; links from the others no longer hold anything up."""
-        if entry is None:
-            return tuple(top)
-        reached = {self._scopes(entry)[0]}
+    def downstream(self, starts: Iterable[str]) -> set[str]:
+        """Some top-level blocks, and all that they lead to."""
+        reached = set(starts)
         pending = list(reached)
         while pending:
             for link in self.outgoing[pending.pop()]:
                 if link.target not in reached:
                     reached.add(link.target)
                     pending.append(link.target)
-        for block_id in reached:
-            self.incoming[block_id] = [link for link in self.incoming[block_id] if link.source in reached]
-        return tuple(block_id for block_id in top if block_id in reached)
+        return reached
 
-    def _weaken(self) -> None:
-        """Let a route decide where a plain link from above the route's own source would overrule it.
-
-        `publish` depends on `draft` for its text and is the `pass` of a gate below `draft`: a failed gate must skip it.
-        """
-        for block_id in self.top:
-            links = self.incoming[block_id]
-            deciders = {link.source for link in links if link.is_route}
-            deciders -= {link.source for link in links if not link.is_route}
-            if not deciders or len(deciders) == len(links):
-                continue
-            above = [self._above[source] for source in deciders]
-            for index, link in enumerate(links):
-                if not link.is_route and any(mask & self._bits[link.source] for mask in above):
-                    links[index] = weak = Link(link.edge, link.source, link.target, is_weak=True)
-                    siblings = self.outgoing[link.source]
-                    siblings[siblings.index(link)] = weak
+    @cached_property
+    def order(self) -> list[str]:
+        """Top-level blocks, each after what leads to it; those in or after a cycle are left out."""
+        waiting = {block_id: len(self.incoming[block_id]) for block_id in self.top}
+        order = [block_id for block_id, count in waiting.items() if count == 0]
+        for block_id in order:  # which grows meanwhile
+            for link in self.outgoing[block_id]:
+                waiting[link.target] -= 1
+                if waiting[link.target] == 0:
+                    order.append(link.target)
+        return order
 
     @cached_property
     def _bits(self) -> dict[str, int]:
         """A bit for each block: sets of blocks are numbers, or a long chain would hold a million names."""
-        return {block_id: 1 << place for place, block_id in enumerate(self.blocks)}
+        return {block_id: 1 << place for place, block_id in enumerate(self._inner)}
 
     @cached_property
     def _above(self) -> dict[str, int]:
         """For each top-level block the ones above it, with what is inside them."""
         above = dict.fromkeys(self.top, 0)
-        waiting = {block_id: len(self.incoming[block_id]) for block_id in self.top}
-        ready = [block_id for block_id, count in waiting.items() if count == 0]
-        while ready:
-            source = ready.pop()
+        for source in self.order:
             seen = above[source] | self._whole(source)
             for link in self.outgoing[source]:
                 above[link.target] |= seen
-                waiting[link.target] -= 1
-                if waiting[link.target] == 0:
-                    ready.append(link.target)
         return above
 
     def _whole(self, *block_ids: str) -> int:
@@ -154,20 +137,17 @@ class Graph:
         mask = self._above.get(scopes[0], 0)
         for loop, inside in pairwise(scopes):
             inner = self.inside(loop)
-            # Later ones tell the next round by `carry_context`.
+            # Later ones reach the next round only through `carry_context`.
             mask |= self._whole(*inner[: inner.index(inside)])
         return BlockSet(self._bits, mask)
 
     def with_inside(self, seen: BlockSet, loop_id: str) -> BlockSet:
-        """The given blocks and those inside a loop."""
+        """`seen` and the blocks inside a loop."""
         return BlockSet(self._bits, seen.mask | self._whole(loop_id) & ~self._bits[loop_id])
 
     def inside(self, block_id: str, *, deep: bool = False) -> list[str]:
         """The inner blocks of a loop in order, with those of the loops among them if `deep`."""
-        block = self.blocks[block_id]
-        if not isinstance(block, LoopBlockDef):
-            return []
-        inner = list(block.inner_block_refs)
+        inner = list(self._inner[block_id])
         return inner + [one for ref in inner for one in self.inside(ref, deep=True)] if deep else inner
 
     def around(self, block_id: str) -> list[str]:
@@ -190,25 +170,51 @@ class Graph:
         ]
 
 
-def _ends(definition: WorkflowDefinition) -> dict[str, frozenset[str]]:
-    found: dict[str, set[str]] = {}
-    for edge in definition.edges:
-        if not edge.target and edge.exit is not None:
-            found.setdefault(edge.source, set()).add(edge.exit)
-    for block in definition.blocks.values():
-        for route in block.routes:
-            if route.goto is None:
-                found.setdefault(block.id, set()).add(route.exit)
-    return {block_id: frozenset(exits) for block_id, exits in found.items()}
+class Graph(BlockGraph):
+    """The graph of a definition, as a run follows it."""
 
+    def __init__(self, definition: WorkflowDefinition) -> None:
+        blocks, entry = definition.blocks, definition.entry
+        super().__init__(
+            {
+                name: one.inner_block_refs if isinstance(one, LoopBlockDef) else ()
+                for name, one in blocks.items()
+            },
+            definition.edges,
+        )
+        # By block, the exits after which its branch ends.
+        self.ends = {
+            block.id: {route.exit for route in block.routes if route.goto is None}
+            for block in blocks.values()
+        }
+        for edge in definition.edges:
+            if not edge.target and edge.exit is not None:
+                self.ends[edge.source].add(edge.exit)
+        if entry is None and not any(self.outgoing[block_id] for block_id in self.top):
+            for source, target in pairwise(self.top):
+                self._add(Link(Edge(source=source, target=target), source, target))
+        if entry is not None:
+            # Only these take part; links from the others no longer hold anything up.
+            reached = self.downstream([self._scopes(entry)[0]])
+            for block_id in reached:
+                self.incoming[block_id] = [one for one in self.incoming[block_id] if one.source in reached]
+            self.top = tuple(block_id for block_id in self.top if block_id in reached)
+        self._weaken()
 
-def _order(source: str, target: str) -> Link:
-    return Link(Edge(source=source, target=target), source, target)
+    def _weaken(self) -> None:
+        """Let a route decide where a plain link from above the route's own source would overrule it.
 
-
-def _without_implied(links: list[Link]) -> Iterator[Link]:
-    """Drop a plain link beside an exit of the same pair: it would run the target whatever the exit was."""
-    routed = {(link.edge.source, link.target) for link in links if link.edge.exit is not None}
-    for link in links:
-        if link.is_route or (link.edge.source, link.target) not in routed:
-            yield link
+        `publish` depends on `draft` for its text and is the `pass` of a gate below `draft`: a failed gate must skip it.
+        """
+        for block_id in self.top:
+            links = self.incoming[block_id]
+            deciders = {link.source for link in links if link.is_route}
+            deciders -= {link.source for link in links if not link.is_route}
+            if not deciders or len(deciders) == len(links):
+                continue
+            above = [self._above[source] for source in deciders]
+            for index, link in enumerate(links):
+                if not link.is_route and any(mask & self._bits[link.source] for mask in above):
+                    links[index] = weak = Link(link.edge, link.source, link.target, is_weak=True)
+                    siblings = self.outgoing[link.source]
+                    siblings[siblings.index(link)] = weak

@@ -6,7 +6,7 @@ import json
 import math
 from typing import Any, Final, NoReturn
 
-from workflows_app.engine.outputs import storable
+from workflows_app.engine.values.outputs import storable
 
 # Far below what a recursive walk over the value can take.
 MOST_LEVELS: Final = 200
@@ -16,10 +16,11 @@ def strict_json(text: str) -> Any:
     """The value of a JSON text; a ValueError says what is wrong: NaN, a number beyond floats, too deep."""
     try:
         value = json.loads(text, parse_constant=_refuse, parse_float=_finite)
+        is_too_deep = _levels_exceed(value, MOST_LEVELS)
     except RecursionError:
-        raise _too_deep() from None
-    if _levels_exceed(value, MOST_LEVELS):
-        raise _too_deep()
+        is_too_deep = True
+    if is_too_deep:
+        raise ValueError(f"nested too deep; {MOST_LEVELS} levels are allowed")
     return value
 
 
@@ -37,10 +38,6 @@ def _finite(text: str) -> float:
     if not math.isfinite(value):
         raise ValueError(f"{text[:30]} is too large a number")
     return value
-
-
-def _too_deep() -> ValueError:
-    return ValueError(f"nested too deep; {MOST_LEVELS} levels are allowed")
 
 
 def _levels_exceed(value: Any, most: int) -> bool:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 
 from workflows_app.engine.definition import Limits, WorkflowDefinition
-from workflows_app.engine.providers.prices import Overrides, max_cost
+from workflows_app.engine.providers.prices import Overrides, call_cost
 from workflows_app.engine.results import BlockFailure
 
 
@@ -45,6 +45,11 @@ class CallEstimate:
     def tokens(self) -> int:
         return self.prompt_tokens + (self.max_tokens or 0)
 
+    def max_cost(self, overrides: Overrides | None = None) -> Decimal | None:
+        """The most it may cost: without `max_tokens`, its prompt; None where the model has no known price."""
+        most = self.max_tokens or 0
+        return call_cost(self.model, self.prompt_tokens, most, overrides=overrides, base_url=self.base_url)
+
 
 @dataclass
 class Spend:
@@ -63,21 +68,16 @@ class Spend:
             for block in blocks.values()
             if block.limits is not None
         }
-        loops = self.definition.inner_blocks if accounts else {}
-        for block_id in blocks:
-            payers = []
-            at: str | None = block_id
-            while at is not None:  # a loop pays for what is inside it
-                if at in accounts:
-                    payers.append(accounts[at])
-                at = loops.get(at)
-            if payers:
-                self._payers[block_id] = payers
         if self.definition.limits is not None:
             started = self.clock() - self.elapsed_seconds
-            whole = _Account("the run", self.definition.limits, self.clock, started=started)
-            for block_id in blocks:
-                self._payers.setdefault(block_id, []).append(whole)
+            # The run pays for every block; no block has an empty name.
+            accounts[""] = _Account("the run", self.definition.limits, self.clock, started=started)
+        loops = self.definition.inner_blocks if accounts else {}
+        for block_id in blocks if accounts else ():
+            chain = [block_id]
+            while chain[-1] in loops:  # a loop pays for what is inside it
+                chain.append(loops[chain[-1]])
+            self._payers[block_id] = [accounts[one] for one in (*chain, "") if one in accounts]
 
     def add(self, block_id: str, cost_usd: Decimal | float | None, tokens: int | None) -> None:
         """Note what a call took; also how a resumed run learns what its finished nodes took."""
@@ -91,8 +91,6 @@ class Spend:
 
     def check_call(self, block_id: str, call: CallEstimate) -> list[str]:
         """Refuse a call that does not fit; gives the warnings of caps that only warn."""
-        if block_id not in self._payers:
-            return []
         return self._check(block_id, lambda account: self._call_problems(account, call))
 
     def check_child(self, block_id: str) -> list[str]:
@@ -114,14 +112,21 @@ class Spend:
             for problem in problems(account):
                 sentence = f"Limit of {account.name}: {problem}."
                 if account.limits.on_exceed != "warn":
-                    raise BlockFailure("limit", sentence, is_retryable=False)
+                    raise BlockFailure("limit", sentence)
                 warnings.append(sentence)
         return warnings
 
     def _call_problems(self, account: _Account, call: CallEstimate) -> Iterator[str]:
         limits = account.limits
         if limits.cost_cap_usd is not None:
-            cap, cost = _dollars(limits.cost_cap_usd), self._max_cost(account, call)
+            cap, cost = Decimal(str(limits.cost_cap_usd)), call.max_cost(self.overrides)
+            if cost is None:
+                # Whatever on_exceed says: a cap that cannot be kept must not look as if it were.
+                raise BlockFailure(
+                    "limit",
+                    f"The cost cap of {account.name} cannot be kept: the price of model '{call.model}' is unknown. "
+                    "Add a price for it, or use token_cap instead.",
+                )
             if account.cost_usd + cost > cap:
                 spent = f"${account.cost_usd:.6f} of the ${cap:f} it may cost are spent"
                 yield f"{spent}, and the next call may cost ${cost:.6f}"
@@ -129,20 +134,6 @@ class Spend:
             spent = f"{account.tokens} of the {limits.token_cap} tokens it may use are used"
             yield f"{spent}, and the next call may take {call.tokens}"
         yield from _time_problems(account)
-
-    def _max_cost(self, account: _Account, call: CallEstimate) -> Decimal:
-        cost = max_cost(
-            call.model, call.prompt_tokens, call.max_tokens, overrides=self.overrides, base_url=call.base_url
-        )
-        if cost is None:
-            # Whatever on_exceed says: a cap that cannot be kept must not look as if it were.
-            raise BlockFailure(
-                "limit",
-                f"The cost cap of {account.name} cannot be kept: the price of model '{call.model}' is unknown. "
-                "Add a price for it, or use token_cap instead.",
-                is_retryable=False,
-            )
-        return cost
 
 
 def _time_problems(account: _Account) -> Iterator[str]:
@@ -153,12 +144,8 @@ def _time_problems(account: _Account) -> Iterator[str]:
 
 def _used_up(account: _Account) -> Iterator[str]:
     limits = account.limits
-    if limits.cost_cap_usd is not None and account.cost_usd >= _dollars(limits.cost_cap_usd):
+    if limits.cost_cap_usd is not None and account.cost_usd >= Decimal(str(limits.cost_cap_usd)):
         yield f"the ${limits.cost_cap_usd:g} it may cost are spent"
     if limits.token_cap is not None and account.tokens >= limits.token_cap:
         yield f"the {limits.token_cap} tokens it may use are used"
     yield from _time_problems(account)
-
-
-def _dollars(value: float) -> Decimal:
-    return Decimal(str(value))

@@ -13,18 +13,10 @@ from functools import lru_cache
 from typing import Any, Final
 
 import yaml
-from yaml.events import (
-    AliasEvent,
-    DocumentStartEvent,
-    MappingEndEvent,
-    MappingStartEvent,
-    ScalarEvent,
-    SequenceEndEvent,
-    SequenceStartEvent,
-)
 
-from .definition import Fault
+from workflows_app.engine.definition import Fault
 
+SUFFIXES: Final = (".yaml", ".yml")
 MAX_BYTES: Final = 1024 * 1024
 MAX_DEPTH: Final = 64
 MAX_CONTAINERS: Final = 100_000
@@ -68,7 +60,7 @@ class ParsedDocument:
         self.spellings: dict[tuple[int, Any], str] = {}
 
     def add(self, path: KeyPath, line: int | None, message: str) -> None:
-        """Note a fault."""
+        """Record an error."""
         self.faults.append(Fault(format_path(path), line, message))
 
     def line(self, path: KeyPath) -> int | None:
@@ -127,17 +119,17 @@ def parse(source: str | bytes) -> ParsedDocument:
 def parse_value(source: str | bytes) -> ParsedDocument:
     """Read YAML that may hold any value, by the same rules; never raises, whatever the text."""
     document = ParsedDocument()
+    document.is_whole = False
     text = _text_of(source, document)
     if text is None:
-        document.is_whole = False
         return document
     loader = _Loader(text)
     try:
         _Reader(document, loader.get_event).read()
+        document.is_whole = True
     except _Stop:
-        document.is_whole = False
+        pass
     except yaml.YAMLError as error:
-        document.is_whole = False
         document.add((), *_explain(error, text))
     finally:
         loader.dispose()
@@ -146,7 +138,10 @@ def parse_value(source: str | bytes) -> ParsedDocument:
 
 def _text_of(source: str | bytes, document: ParsedDocument) -> str | None:
     """The text, if it is short enough and made of characters YAML allows."""
-    if len(source) > MAX_BYTES:
+    # A character is at least a byte, so a text that is far too long is not even encoded.
+    if len(source) > MAX_BYTES or (
+        isinstance(source, str) and len(source.encode("utf-8", "surrogatepass")) > MAX_BYTES
+    ):
         document.add((), None, f"the document is too large; at most {MAX_BYTES // 1024} KB are allowed")
         return None
     if isinstance(source, bytes):
@@ -160,9 +155,6 @@ def _text_of(source: str | bytes, document: ParsedDocument) -> str | None:
     if found := _FORBIDDEN.search(source):
         line = source.count("\n", 0, found.start()) + 1
         document.add((), line, f"the control character U+{ord(found.group()):04X} is not allowed")
-        return None
-    if not source.isascii() and len(source.encode()) > MAX_BYTES:
-        document.add((), None, f"the document is too large; at most {MAX_BYTES // 1024} KB are allowed")
         return None
     return source
 
@@ -183,17 +175,17 @@ class _Reader:
         documents = 0
         while (event := self._next()) is not None:
             kind = type(event)
-            if kind is ScalarEvent:
+            if kind is yaml.ScalarEvent:
                 self._scalar(event)
-            elif kind is MappingStartEvent or kind is SequenceStartEvent:
-                self._open(event, {} if kind is MappingStartEvent else [])
+            elif kind is yaml.MappingStartEvent or kind is yaml.SequenceStartEvent:
+                self._open(event, {} if kind is yaml.MappingStartEvent else [])
                 if len(self._document.lines) > MAX_CONTAINERS:
                     self._stop(event, f"more than {MAX_CONTAINERS:,} lists and mappings")
-            elif kind is MappingEndEvent or kind is SequenceEndEvent:
+            elif kind is yaml.MappingEndEvent or kind is yaml.SequenceEndEvent:
                 self._box, self._lines, _ = self._stack.pop()
-            elif kind is AliasEvent:
+            elif kind is yaml.AliasEvent:
                 self._stop(event, f"the alias *{event.anchor} is not supported; write the value out")
-            elif kind is DocumentStartEvent:
+            elif kind is yaml.DocumentStartEvent:
                 documents += 1
                 if documents > 1:
                     self._stop(event, "a second document begins here; one file holds one workflow")
@@ -268,7 +260,7 @@ class _Reader:
         self._lines = self._document.lines[id(box)] = {}
 
     def _refuse_marks(self, event: Any, value: Any) -> Any:
-        """Anchors and tags are faults; `!!str` is honoured."""
+        """Anchors and tags are errors; `!!str` is honoured."""
         line = event.start_mark.line + 1
         if event.anchor is not None:
             self._add(

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from functools import cached_property
+from typing import Any, Final
+
+from workflows_app.engine.json_text import storable_json
 
 Key = tuple[str, int]
+NOT_JSON: Final = object()
+_JSON_STARTS: Final = frozenset('{["-0123456789tfn')
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class NodeRecord:
     """What became of one attempt at a node; only the last attempt of a node and iteration counts."""
 
@@ -31,6 +36,21 @@ class NodeRecord:
     def is_final(self) -> bool:
         """Whether the node is done with; a cancelled attempt was interrupted and may be made again."""
         return self.status == "completed" or (self.status == "failed" and not self.will_retry)
+
+    @property
+    def error_message(self) -> str | None:
+        """Why the node failed, in a sentence; None if it did not."""
+        return str(self.error.get("message", "")) if self.error else None
+
+    @cached_property
+    def json(self) -> Any:
+        """The value of an output that is strict JSON, parsed when first asked for; else `NOT_JSON`."""
+        if self.output.lstrip()[:1] not in _JSON_STARTS:
+            return NOT_JSON
+        try:
+            return storable_json(self.output)
+        except ValueError:
+            return NOT_JSON
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -40,14 +40,17 @@ class BlockResult:
 
 
 class BlockFailure(Exception):
-    """A block that could not finish; `kind` is what `non_retryable_errors` matches."""
+    """A block that could not finish, which is final unless it says that trying again may help.
+
+    `kind` is what `non_retryable_errors` matches.
+    """
 
     def __init__(
         self,
         kind: str,
         message: str,
         *,
-        is_retryable: bool = True,
+        is_retryable: bool = False,
         details: dict[str, Any] | None = None,
     ) -> None:
         super().__init__(message)

@@ -1,4 +1,4 @@
-"""What may start next. Pure: everything follows from the definition and the finished nodes."""
+"""Decides which blocks may start next. Pure: everything follows from the definition and the finished nodes."""
 
 from __future__ import annotations
 
@@ -8,8 +8,6 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
-from workflows_app.engine.conditions import ConditionError, evaluate
-from workflows_app.engine.context import RunContext
 from workflows_app.engine.definition import (
     DEFAULT_EXIT,
     DispatchBlockDef,
@@ -17,11 +15,15 @@ from workflows_app.engine.definition import (
     LoopBlockDef,
     WorkflowDefinition,
 )
-from workflows_app.engine.exits import choose_exit, verdict_exit
 from workflows_app.engine.graph import Graph, Link
-from workflows_app.engine.outputs import code_output
 from workflows_app.engine.records import Key, NodeRecord, Step
 from workflows_app.engine.results import BlockFailure
+from workflows_app.engine.values.conditions import ConditionError, evaluate
+from workflows_app.engine.values.context import RunContext
+from workflows_app.engine.values.exits import choose_exit, verdict_exit
+from workflows_app.engine.values.outputs import code_output
+
+MOST_BLOCKS_AT_ONCE = 8  # of one run
 
 
 @dataclass(frozen=True)
@@ -54,15 +56,6 @@ class _Loop:
     left_by: list[Link] = field(default_factory=list)
 
 
-@dataclass
-class _Dispatch:
-    """One execution of a dispatch block: the branches that are done."""
-
-    block: DispatchBlockDef
-    step: Step
-    done: dict[str, NodeRecord] = field(default_factory=dict)
-
-
 class Plan:
     """Which nodes of a run may start; `record` what happened to them, in any order.
 
@@ -77,18 +70,18 @@ class Plan:
         inputs: Mapping[str, Any] | None = None,
         run: Mapping[str, Any] | None = None,
         frozen: Mapping[str, Any] | None = None,
-        judge: Callable[[NodeRecord], NodeRecord] | None = None,
+        evaluate_frozen: Callable[[NodeRecord], NodeRecord] | None = None,
     ) -> None:
         """`frozen` gives the outputs of blocks that are not to be executed, as eval cases do.
 
-        `judge` is shown each such record and may add what its assertions say, which gates ask for.
+        `evaluate_frozen` receives each such record and may add its assertions' results, which gates read.
         """
         self.definition = definition
         self.graph = Graph(definition)
         self.context = RunContext(definition, self.graph, inputs or {}, run or {})
         self.failure: RunFailure | None = None
         self._frozen = frozen or {}
-        self._judge = judge
+        self._evaluate_frozen = evaluate_frozen
         self._ready: dict[Key, Step] = {}
         self._known: dict[Key, NodeRecord] = {}  # final, not yet asked for
         self._attempts: dict[Key, int] = {}
@@ -97,10 +90,12 @@ class Plan:
         self._skipped: dict[str, None] = {}
         self._skips_recorded: set[str] = set()
         self._loops: dict[str, _Loop] = {}
-        self._dispatches: dict[str, _Dispatch] = {}
+        self._branches: dict[
+            str, dict[str, NodeRecord | None]
+        ] = {}  # of a dispatch block, None until it is done
         self._waiting = {block_id: len(self.graph.incoming[block_id]) for block_id in self.graph.top}
         self._wanted: set[str] = set()  # a link leads to them
-        self._hoped: set[str] = set()  # a weak link leads to them
+        self._weakly_wanted: set[str] = set()  # a weak link leads to them
         self._refused: set[str] = set()  # a route to them was not taken
         self._work: deque[Callable[[], None]] = deque()
         for record in sorted(finished, key=lambda one: one.attempt):
@@ -151,7 +146,7 @@ class Plan:
                 self._known.pop(record.key, None)
 
     def _offer(self, step: Step) -> None:
-        """A node's turn has come: it was finished before, or may run now."""
+        """Take a recorded node as finished, else let it run."""
         record = self._known.pop(step.key, None)
         if record is None:
             self._ready[step.key] = replace(step, attempt=self._attempts.get(step.key, 0) + 1)
@@ -179,20 +174,20 @@ class Plan:
         )
         if block_id in self._frozen:
             self._done.add(step.key)
-            self._work.append(lambda: self._finish(step, self._thaw(step)))
+            self._work.append(lambda: self._finish(step, self._frozen_record(step)))
         elif isinstance(block, LoopBlockDef):
             self._loops[block_id] = opened = _Loop(block, step, self._routed(block))
             self.context.enter_loop(block_id)
             self._next_round(opened)
         elif isinstance(block, DispatchBlockDef):
-            self._dispatches[block_id] = _Dispatch(block, step)
+            self._branches[block_id] = {branch.id: None for branch in block.branches}
             for branch in block.branches:
                 self._offer(replace(step, node_id=f"{block_id}.{branch.id}", branch=branch.id))
         else:
             self._offer(step)
 
-    def _thaw(self, step: Step) -> NodeRecord:
-        """The record of a block whose output was given beforehand."""
+    def _frozen_record(self, step: Step) -> NodeRecord:
+        """The record of a block whose output is frozen."""
         block = self.definition.blocks[step.block_id]
         record = NodeRecord(node_id=step.node_id, iteration=step.iteration)
         try:
@@ -203,11 +198,16 @@ class Plan:
         except BlockFailure as failure:
             return replace(record, status="failed", error=dict(failure.to_dict()))
         record = replace(record, output=output, exit_handle=exit_handle)
-        return self._judge(record) if self._judge else record
+        return self._evaluate_frozen(record) if self._evaluate_frozen else record
 
     def _finish(self, step: Step, record: NodeRecord) -> None:
         if step.branch is not None:
-            self._join(step, record)
+            # After the last branch the dispatch block itself may run.
+            done = self._branches[step.block_id]
+            done[step.branch] = record
+            parts = tuple(part for part in done.values() if part is not None)
+            if len(parts) == len(done):
+                self._offer(replace(step, node_id=step.block_id, branch=None, parts=parts))
             return
         self.context.add(step.block_id, record)
         taken = self._choose(step, record)
@@ -218,21 +218,14 @@ class Plan:
             self._advance(self._loops[loop_id], step.block_id, record, taken)
         elif record.status == "failed" and not taken:
             error = record.error or {}
-            reason = error.get("message") or "no reason was given."
+            reason = error.get("message") or "no reason was recorded."
             self._fail(record, str(error.get("type", "error")), f"Block '{step.block_id}' failed: {reason}")
         else:
             if isinstance(self.definition.blocks[step.block_id], LoopBlockDef):
-                self._skip_unused(step.block_id)
+                inside = self.graph.inside(step.block_id, deep=True)
+                self._list_skipped(one for one in inside if one not in self._executions)
             for link in self.graph.outgoing[step.block_id]:
                 self._settle(link, is_taken=link in taken)
-
-    def _join(self, step: Step, record: NodeRecord) -> None:
-        """A branch is done; after the last one the dispatch block itself may run."""
-        dispatch = self._dispatches[step.block_id]
-        dispatch.done[step.node_id] = record
-        if len(dispatch.done) == len(dispatch.block.branches):
-            parts = tuple(dispatch.done[f"{step.block_id}.{branch.id}"] for branch in dispatch.block.branches)
-            self._offer(replace(dispatch.step, parts=parts))
 
     def _choose(self, step: Step, record: NodeRecord) -> set[Link] | None:
         """The links taken from a finished block; None when its exit leads nowhere, which fails the run."""
@@ -245,15 +238,15 @@ class Plan:
             return {link for link in own + left_by if link.edge.is_error}
         exits = [link for link in own if link.edge.exit is not None and not link.edge.is_error]
         matched = [link for link in exits if link.edge.exit == record.exit_handle]
-        ends = self.graph.ends.get(block_id, frozenset())
+        ends = self.graph.ends[block_id]
         if not matched and record.exit_handle not in ends:
             matched = [link for link in exits if link.edge.exit == DEFAULT_EXIT]
         if matched or not (exits or ends) or record.exit_handle in ends or DEFAULT_EXIT in ends:
             plain = [link for link in outgoing if not link.is_route]
             return {*matched, *plain, *(link for link in left_by if not link.edge.is_error)}
-        known = ", ".join(sorted({str(link.edge.exit) for link in exits} | set(ends)))
-        given = "no exit" if record.exit_handle is None else f"exit '{record.exit_handle}'"
-        message = f"Block '{block_id}' took {given}; its transitions know {known} and no default."
+        known = ", ".join(sorted({str(link.edge.exit) for link in exits} | ends))
+        taken = "no exit" if record.exit_handle is None else f"exit '{record.exit_handle}'"
+        message = f"Block '{block_id}' took {taken}; its transitions know {known} and no default."
         self._fail(record, "unmatched_exit", message)
         return None
 
@@ -261,29 +254,21 @@ class Plan:
         """One of the things a block waits for is decided."""
         target = link.target
         if is_taken:
-            (self._hoped if link.is_weak else self._wanted).add(target)
+            (self._weakly_wanted if link.is_weak else self._wanted).add(target)
         elif link.edge.is_error or (link.is_route and has_run):
             self._refused.add(target)
         self._waiting[target] -= 1
         if self._waiting[target] == 0:
-            starts = target in self._wanted or (target in self._hoped and target not in self._refused)
+            starts = target in self._wanted or (target in self._weakly_wanted and target not in self._refused)
             self._work.append(partial(self._start if starts else self._skip, target))
 
     def _skip(self, block_id: str) -> None:
-        for one in (block_id, *self.graph.inside(block_id, deep=True)):
-            self._list_skipped(one)
+        self._list_skipped([block_id, *self.graph.inside(block_id, deep=True)])
         for link in self.graph.outgoing[block_id]:
             self._settle(link, is_taken=False, has_run=False)
 
-    def _skip_unused(self, loop_id: str) -> None:
-        """Inner blocks that no round came to."""
-        for block_id in self.graph.inside(loop_id, deep=True):
-            if block_id not in self._executions:
-                self._list_skipped(block_id)
-
-    def _list_skipped(self, block_id: str) -> None:
-        if block_id not in self._skips_recorded:
-            self._skipped[block_id] = None
+    def _list_skipped(self, block_ids: Iterable[str]) -> None:
+        self._skipped.update({one: None for one in block_ids if one not in self._skips_recorded})
 
     def _fail(self, record: NodeRecord, kind: str, message: str) -> None:
         if self.failure is None:
@@ -293,12 +278,11 @@ class Plan:
 
     def _routed(self, block: LoopBlockDef) -> frozenset[str]:
         place = {ref: index for index, ref in enumerate(block.inner_block_refs)}
-        routed = set()
-        for ref in block.inner_block_refs:
-            links = self.graph.incoming[ref]
-            if links and all(link.is_route and place[link.source] < place[ref] for link in links):
-                routed.add(ref)
-        return frozenset(routed)
+        return frozenset(
+            ref
+            for ref, links in ((ref, self.graph.incoming[ref]) for ref in place)
+            if links and all(link.is_route and place[link.source] < place[ref] for link in links)
+        )
 
     def _next_round(self, loop: _Loop) -> None:
         if loop.round == loop.block.max_rounds:
@@ -360,5 +344,4 @@ class Plan:
 
     def _end(self, loop: _Loop) -> None:
         """The rounds are over: the loop's own node collects the last inner output, or fails with it."""
-        parts = (loop.last,) if loop.last else ()
-        self._offer(replace(loop.step, parts=parts))
+        self._offer(replace(loop.step, parts=(loop.last,) if loop.last else ()))

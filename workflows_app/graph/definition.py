@@ -1,34 +1,50 @@
-"""A definition as the blocks and ways of a picture."""
+"""A definition as a picture."""
 
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Collection
 
-from workflows_app.engine.definition import BaseBlockDef, WorkflowDefinition
+from django.utils.safestring import SafeString
+
+from workflows_app.engine.definition import WorkflowDefinition
 from workflows_app.engine.graph import Graph, Link
-from workflows_app.graph.layout import GraphEdge, GraphNode
+from workflows_app.graph.draw import graph_svg
+from workflows_app.graph.layout import GraphEdge, GraphNode, layout
 
 Dress = Callable[[GraphNode], GraphNode]
 
+MOST_UNASKED = 50  # blocks; a larger graph is drawn when somebody asks for it
+
+
+def drawing_of(
+    definition: WorkflowDefinition,
+    dress: Dress = lambda node: node,
+    *,
+    is_asked: bool,
+    title: str = "Workflow graph",
+    only: Collection[str] | None = None,
+) -> SafeString:
+    """A definition's graph, each block dressed by the caller; empty where it is large and nobody asked for it."""
+    if not is_asked and len(definition.blocks) > MOST_UNASKED:
+        return SafeString("")
+    return graph_svg(layout(*definition_graph(definition, dress)), title=title, only=only)
+
 
 def definition_graph(
-    definition: WorkflowDefinition, dress: Dress | None = None
+    definition: WorkflowDefinition, dress: Dress = lambda node: node
 ) -> tuple[list[GraphNode], list[GraphEdge]]:
     """The blocks and edges of a definition; `dress` adds to a block what a page knows of it."""
     graph = Graph(definition)
-    nodes = [_node(block, graph) for block in definition.blocks.values()]
-    links = [link for block_id in definition.blocks for link in graph.outgoing[block_id]]
-    edges = dict.fromkeys(_edge(link) for link in links)
-    return ([dress(node) for node in nodes] if dress else nodes), list(edges)
-
-
-def _node(block: BaseBlockDef, graph: Graph) -> GraphNode:
-    return GraphNode(block.id, block.type, parent=graph.loops.get(block.id))
+    nodes = [
+        dress(GraphNode(block.id, block.type, parent=graph.loops.get(block.id)))
+        for block in definition.blocks.values()
+    ]
+    edges = dict.fromkeys(_edge(link) for block in definition.blocks for link in graph.outgoing[block])
+    return nodes, list(edges)
 
 
 def _edge(link: Link) -> GraphEdge:
-    edge = GraphEdge(link.edge.source, link.edge.target)
-    if link.edge.is_error:
-        return replace(edge, label="on error", kind="error")
-    if link.edge.exit is not None:
-        return replace(edge, label=link.edge.exit, kind="route")
-    return edge
+    edge = link.edge
+    if edge.is_error:
+        return GraphEdge(edge.source, edge.target, label="on error", kind="error")
+    if edge.exit is not None:
+        return GraphEdge(edge.source, edge.target, label=edge.exit, kind="route")
+    return GraphEdge(edge.source, edge.target)

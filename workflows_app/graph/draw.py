@@ -1,38 +1,44 @@
-"""The graph as SVG; colours come from CSS classes, so themes and live updates need no new drawing."""
+"""The graph as SVG; colours come from CSS classes, so themes need no new drawing."""
 
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from django.templatetags.static import static
 from django.utils.safestring import SafeString
 
-from workflows_app import formats
+from workflows_app.display import formats
+from workflows_app.display.svg import Value, element, icon, number
 from workflows_app.graph.layout import LABEL_WIDTH, GraphNode, Layout, PlacedNode, Point, RoutedEdge
-from workflows_app.svg import element, icon, join, number
 
 KINDS = frozenset({"llm", "code", "gate", "loop", "workflow", "dispatch"})
 MARGIN = 12
-MOST_DOTS = 8
+MOST_DOTS, DOT_STEP = 8, 9
 FITS = 1600  # pixels that a wide screen may shrink to its width and still show legible; wider ones scroll
 DIGIT_WIDTH = 9.1  # pixels, in the widest font that a page may get: DejaVu Sans Bold
 
 
-def graph_svg(picture: Layout, *, title: str = "Workflow graph", sprite: str | None = None) -> SafeString:
-    """The drawing of a layout. Scripts find a block by data-node-id and set its data-status."""
-    sprite = sprite or static("img/icons.svg")
+def graph_svg(
+    picture: Layout, *, title: str = "Workflow graph", only: Collection[str] | None = None
+) -> SafeString:
+    """The drawing of a layout, or only of some blocks with the ways to and from them, as a page takes them over."""
+    sprite = static("img/icons.svg")
     if not picture.nodes:
         return element("p", "This workflow has no blocks yet.", class_="graph__empty muted")
     width, height = picture.width + 2 * MARGIN, picture.height + 2 * MARGIN
-    groups = [box for box in picture.nodes if box.is_group]
-    plain = [box for box in picture.nodes if not box.is_group]
+    boxes = [box for box in picture.nodes if only is None or box.node.id in only]
+    ways = [
+        (index, way)
+        for index, way in enumerate(picture.edges)
+        if only is None or way.edge.source in only or way.edge.target in only
+    ]
     count = len(picture.nodes)
     statuses = {box.node.id: box.node.status for box in picture.nodes if box.node.status}
     return element(
         "svg",
         element("title", f"{title}: {count} block{'' if count == 1 else 's'}"),
-        *(_group(box, sprite) for box in groups),
-        *(_edge(way, statuses) for way in picture.edges),
-        *(_node(box, sprite) for box in plain),
+        *(_group(box, sprite) for box in boxes if box.is_group),
+        *(_edge(way, index, statuses) for index, way in ways),
+        *(_node(box, sprite) for box in boxes if not box.is_group),
         class_="graph graph--fits" if width <= FITS else "graph",
         role="group",
         width=width,
@@ -41,8 +47,8 @@ def graph_svg(picture: Layout, *, title: str = "Workflow graph", sprite: str | N
     )
 
 
-def shorten(words: str, space: float) -> str:
-    """The text cut to the space, which is told in digits: other letters are narrower or wider."""
+def fit(words: str, space: float) -> str:
+    """The text cut to the space, measured in digits: other letters are narrower or wider."""
     if sum(map(_width, words)) <= space:
         return words
     room = space - 1.5  # of the dots
@@ -65,13 +71,13 @@ def _width(letter: str) -> float:
 
 def _label(node: GraphNode, x: float, y: float, room: float) -> SafeString:
     """A block's name, cut to the pixels there are."""
-    return element(
-        "text", shorten(node.label or node.id, room / DIGIT_WIDTH), x=x, y=y, class_="graph__label"
-    )
+    return element("text", fit(node.label or node.id, room / DIGIT_WIDTH), x=x, y=y, class_="graph__label")
 
 
 def _link(node: GraphNode, css: str, *children: object) -> SafeString:
-    attributes = {"data_node_id": node.id, "data_status": node.status, "class_": css}
+    attributes: dict[str, Value] = {"data_node_id": node.id, "data_status": node.status, "class_": css}
+    if node.status:  # it belongs to a run, and its page takes over what changes
+        attributes |= {"id": f"graph-{node.id}", "data_fresh": True}
     if node.href:
         return element("a", *children, href=node.href, **attributes)
     return element("g", *children, tabindex=0, role="group", **attributes)
@@ -94,7 +100,6 @@ def _kind_icon(kind: str) -> str:
 
 
 def _status_icon(node: GraphNode, sprite: str, x: float, y: float) -> SafeString | None:
-    # There from the first status on: a script only has to point it at another drawing.
     return icon(node.status, sprite, x, y, "graph__status") if node.status else None
 
 
@@ -114,26 +119,26 @@ def _node(box: PlacedNode, sprite: str) -> SafeString:
     )
 
 
+def worst_first(words: tuple[str, ...], most: int) -> tuple[str, ...]:
+    """All in their order, or of too many those that fit: what did not pass comes first and is kept."""
+    if len(words) <= most:
+        return words
+    return tuple(sorted(words, key=lambda word: word == "passed")[:most])
+
+
 def _results(node: GraphNode, right: float, y: float) -> list[SafeString]:
-    """The marks and the score, or the room for them while a run may bring some."""
+    """One mark per assertion, and the score."""
     parts = []
-    most = min(MOST_DOTS, 13 - len(node.kind))  # they stand beside its name
     if node.status or node.dots:
-        parts.append(element("g", *_dots(node.dots, most, right - 52, y + 40), class_="graph__dots"))
+        most = min(MOST_DOTS, 13 - len(node.kind))  # they stand beside its name
+        shown = worst_first(node.dots, most)
+        left = right - 48 - DOT_STEP * len(shown)
+        dots = (_dot(word, left + DOT_STEP * index, y + 40) for index, word in enumerate(shown))
+        parts.append(element("g", *dots, class_="graph__dots"))
     if node.status or node.score is not None:
         score = "" if node.score is None else formats.score(node.score)
         parts.append(element("text", score, x=right - 10, y=y + 44, class_="graph__score"))
     return parts
-
-
-def _dots(dots: Sequence[str], most: int, right: float, y: float) -> list[SafeString]:
-    """One mark per assertion, right to left; when they are too many the bad ones are kept."""
-    shown = list(dots)
-    if len(shown) > most:
-        shown = sorted(shown, key=lambda word: word == "passed")[:most]
-    step = 9
-    left = right - step * len(shown)
-    return [_dot(word, left + step * index + 4, y) for index, word in enumerate(shown)]
 
 
 def _dot(word: str, x: float, y: float) -> SafeString:
@@ -161,8 +166,8 @@ def _group(box: PlacedNode, sprite: str) -> SafeString:
     )
 
 
-def _edge(way: RoutedEdge, statuses: Mapping[str, str]) -> SafeString:
-    """A way from block to block; scripts find those of a run by their ends, and mark the ways it did not go."""
+def _edge(way: RoutedEdge, index: int, statuses: Mapping[str, str]) -> SafeString:
+    """A way from block to block; those that a run did not go are marked."""
     edge = way.edge
     kind = edge.kind if edge.kind in ("route", "error") else "normal"
     css = "graph__edge" if kind == "normal" else f"graph__edge graph__edge--{kind}"
@@ -173,9 +178,8 @@ def _edge(way: RoutedEdge, statuses: Mapping[str, str]) -> SafeString:
     parts = [element("path", d=d) for d in ((line, tip) if kind == "error" else (line + tip,))]
     if edge.label:
         parts.append(_edge_label(edge.label, way.points))
-    return element(
-        "g", join(parts), class_=css, data_ends=f"{edge.source} {edge.target}" if statuses else None
-    )
+    live: dict[str, Value] = {"id": f"way-{index}", "data_fresh": True} if statuses else {}
+    return element("g", *parts, class_=css, **live)
 
 
 def _tip(points: Sequence[Point]) -> str:
@@ -185,7 +189,7 @@ def _tip(points: Sequence[Point]) -> str:
 
 
 def _edge_label(label: str, points: Sequence[Point]) -> SafeString:
-    words = shorten(label, 18)
+    words = fit(label, 18)
     (x1, y1), (x2, y2) = points[0], points[1]
     x, y = (x1 + x2) / 2, (y1 + y2) / 2
     width = len(words) * LABEL_WIDTH + 12

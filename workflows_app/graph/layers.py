@@ -2,8 +2,9 @@
 
 import itertools
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from graphlib import TopologicalSorter
 
 Links = dict[int, list[int]]
 
@@ -48,19 +49,12 @@ def without_cycles(count: int, edges: Sequence[tuple[int, int]]) -> list[tuple[i
 
 def ranks(count: int, edges: Sequence[tuple[int, int]]) -> list[int]:
     """The layer of each vertex: one more than the deepest of what it follows."""
-    targets: Links = defaultdict(list)
-    waiting = [0] * count
+    sources: Links = {vertex: [] for vertex in range(count)}
     for source, target in edges:
-        targets[source].append(target)
-        waiting[target] += 1
+        sources[target].append(source)
     rank = [0] * count
-    ready = [vertex for vertex in range(count) if not waiting[vertex]]
-    for vertex in ready:
-        for target in targets[vertex]:
-            rank[target] = max(rank[target], rank[vertex] + 1)
-            waiting[target] -= 1
-            if not waiting[target]:
-                ready.append(target)
+    for vertex in TopologicalSorter(sources).static_order():
+        rank[vertex] = max((rank[source] + 1 for source in sources[vertex]), default=0)
     return rank
 
 
@@ -82,29 +76,35 @@ def layered(count: int, edges: Sequence[tuple[int, int]]) -> Layered:
         for one, other in itertools.pairwise(chain):
             graph.successors[one].append(other)
             graph.predecessors[other].append(one)
-    _sweep(graph, rounds=4 if fresh < 2000 else 1)
+    place = [0.0] * fresh
+    for layer in layers:
+        _number(layer, place)
+    for layer, neighbours in _passes(graph, rounds=4 if fresh < 2000 else 1):
+        layer.sort(key=_means(layer, neighbours, place).__getitem__)
+        _number(layer, place)
     return graph
 
 
-def _sweep(graph: Layered, rounds: int) -> None:
-    place: dict[int, float] = {v: float(i) for layer in graph.layers for i, v in enumerate(layer)}
-    for _ in range(rounds):
-        for layers, neighbours in (
-            (graph.layers[1:], graph.predecessors),
-            (graph.layers[-2::-1], graph.successors),
-        ):
-            for layer in layers:
-                _order(layer, neighbours, place)
-
-
-def _order(layer: list[int], neighbours: Links, place: dict[int, float]) -> None:
-    weights = {}
-    for vertex in layer:
-        near = neighbours.get(vertex)
-        weights[vertex] = sum(place[v] for v in near) / len(near) if near else place[vertex]
-    layer.sort(key=weights.__getitem__)
+def _number(layer: list[int], place: list[float]) -> None:
     for index, vertex in enumerate(layer):
         place[vertex] = float(index)
+
+
+def _passes(graph: Layered, rounds: int) -> Iterator[tuple[list[int], Links]]:
+    """The layers from left to right with what comes before each, then back with what follows, again and again."""
+    for _ in range(rounds):
+        yield from ((layer, graph.predecessors) for layer in graph.layers[1:])
+        yield from ((layer, graph.successors) for layer in graph.layers[-2::-1])
+
+
+def _means(layer: list[int], neighbours: Links, at: list[float]) -> dict[int, float]:
+    """Where each vertex would be in the middle of its neighbours."""
+    return {
+        vertex: sum(at[near] for near in neighbours[vertex]) / len(neighbours[vertex])
+        if neighbours.get(vertex)
+        else at[vertex]
+        for vertex in layer
+    }
 
 
 def centres(graph: Layered, heights: Sequence[float], gap: float) -> list[float]:
@@ -113,17 +113,8 @@ def centres(graph: Layered, heights: Sequence[float], gap: float) -> list[float]
     at = [0.0] * len(size)
     for layer in graph.layers:
         _spread(layer, size, gap, dict.fromkeys(layer, 0.0), at)
-    for _ in range(2):
-        for layers, neighbours in (
-            (graph.layers[1:], graph.predecessors),
-            (graph.layers[-2::-1], graph.successors),
-        ):
-            for layer in layers:
-                wanted = {}
-                for vertex in layer:
-                    near = neighbours.get(vertex)
-                    wanted[vertex] = sum(at[v] for v in near) / len(near) if near else at[vertex]
-                _spread(layer, size, gap, wanted, at)
+    for layer, neighbours in _passes(graph, rounds=2):
+        _spread(layer, size, gap, _means(layer, neighbours, at), at)
     return at
 
 

@@ -129,13 +129,11 @@ def _place(
     if group is not None and not links:  # inner blocks of a loop run in the order written
         pairs = itertools.pairwise(members)
         links = [(GraphEdge(a.id, b.id), a.id, b.id) for a, b in pairs]
-    ways = without_cycles(len(members), [(index[s], index[t]) for _, s, t in links])
-    graph = layered(len(members), ways)
+    graph = layered(len(members), without_cycles(len(members), [(index[s], index[t]) for _, s, t in links]))
+    ways = [(edge, source, chain) for (edge, source, _), chain in zip(links, graph.chains, strict=True)]
     middles = centres(graph, [height for _, height in sizes], GAP_Y)
-    columns = _columns(
-        graph.layers, sizes, [(edge.label, chain) for (edge, _, _), chain in _with(links, graph.chains)]
-    )
     layer_of = {vertex: i for i, layer in enumerate(graph.layers) for vertex in layer}
+    columns = _columns(graph.layers, sizes, [(edge.label, layer_of[chain[0]]) for edge, _, chain in ways])
     top = min(
         [y - 4 for y in middles] + [middles[i] - size[1] / 2 for i, size in enumerate(sizes)], default=0.0
     )
@@ -150,18 +148,18 @@ def _place(
     for box in boxes:
         placed.append(box)
         if box.is_group:
-            _shift(insides[box.node.id], box.x + PAD, box.y + HEADER, placed, routed)
-    for (edge, source, _), chain in _with(links, graph.chains):
+            inside, dx, dy = insides[box.node.id], box.x + PAD, box.y + HEADER
+            placed += [replace(one, x=one.x + dx, y=one.y + dy) for one in inside.nodes]
+            routed += [
+                RoutedEdge(way.edge, tuple((x + dx, y + dy) for x, y in way.points)) for way in inside.edges
+            ]
+    for edge, source, chain in ways:
         points = _route(chain, boxes, columns, layer_of, middles, top)
         is_turned = chain[0] != index[source]
         routed.append(RoutedEdge(edge, tuple(reversed(points)) if is_turned else tuple(points)))
     width = max((left + wide for left, wide in columns), default=0.0)
     height = max([box.y + box.height for box in boxes] + [y - top + 4 for y in middles], default=0.0)
     return Layout(width, height, tuple(placed), tuple(routed))
-
-
-def _with(links: list[Link], chains: list[list[int]]) -> Iterable[tuple[Link, list[int]]]:
-    return zip(links, chains, strict=True)
 
 
 def _size(inside: Layout | None) -> tuple[float, float]:
@@ -173,13 +171,11 @@ def _size(inside: Layout | None) -> tuple[float, float]:
 def _columns(
     layers: Sequence[Sequence[int]],
     sizes: Sequence[tuple[float, float]],
-    labelled: list[tuple[str, list[int]]],
+    labels: Iterable[tuple[str, int]],
 ) -> list[tuple[float, float]]:
     """Left edge and width of each layer; a gap is as wide as the longest label that starts in it."""
-    layer_of = {vertex: i for i, layer in enumerate(layers) for vertex in layer}
     gaps = [GAP_X] * len(layers)
-    for label, chain in labelled:
-        at = layer_of[chain[0]]
+    for label, at in labels:
         gaps[at] = max(gaps[at], min(len(label), 18) * LABEL_WIDTH + 40 if label else 0)
     columns = []
     left = 0.0
@@ -205,8 +201,3 @@ def _route(
         points += [(left, middles[bend] - top), (left + width, middles[bend] - top)]
     points.append((target.x, target.y + target.height / 2))
     return points
-
-
-def _shift(inside: Layout, dx: float, dy: float, placed: list[PlacedNode], routed: list[RoutedEdge]) -> None:
-    placed += [replace(box, x=box.x + dx, y=box.y + dy) for box in inside.nodes]
-    routed += [RoutedEdge(way.edge, tuple((x + dx, y + dy) for x, y in way.points)) for way in inside.edges]

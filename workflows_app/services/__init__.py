@@ -5,14 +5,15 @@ from workflows_app.services.checkpoints import (
     fail_node,
     finish_node,
     finish_run,
-    node_facts,
     skip_nodes,
     start_node,
-    verdict_of,
 )
 from workflows_app.services.library import (
     Stale,
     audit,
+    make_token,
+    revoke_token,
+    save_as,
     save_provider_key,
     save_soul,
     save_version,
@@ -22,15 +23,12 @@ from workflows_app.services.runs import (
     Refused,
     cancel_run,
     fail_run,
-    next_run_number,
     rerun,
-    resolve,
     resolved_souls,
     start_child,
     start_held_run,
     start_run,
 )
-from workflows_app.services.tokens import make_token, revoke_token
 
 __all__ = [
     "Refused",
@@ -43,12 +41,10 @@ __all__ = [
     "finish_node",
     "finish_run",
     "make_token",
-    "next_run_number",
-    "node_facts",
     "rerun",
-    "resolve",
     "resolved_souls",
     "revoke_token",
+    "save_as",
     "save_provider_key",
     "save_soul",
     "save_version",
@@ -58,5 +54,4 @@ __all__ = [
     "start_held_run",
     "start_node",
     "start_run",
-    "verdict_of",
 ]

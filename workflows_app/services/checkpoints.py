@@ -7,13 +7,13 @@ from typing import Any
 
 from django.db import transaction
 
-from workflows_app import clock, events, metrics, rows, totals
-from workflows_app.credentials import redactor
+from workflows_app import clock, events, metrics
 from workflows_app.engine.definition import WorkflowDefinition
 from workflows_app.engine.records import Step
 from workflows_app.engine.results import BlockFailure, BlockResult
-from workflows_app.leases import Lease
+from workflows_app.execution.leases import Lease
 from workflows_app.models import EventName, NodeStatus, Run, RunNode, RunStatus
+from workflows_app.security.credentials import redactor
 from workflows_app.signals import block_completed, run_finished
 
 PREVIEW_CHARACTERS = 280
@@ -35,7 +35,7 @@ def begin_run(lease: Lease) -> None:
 def start_node(lease: Lease, step: Step, block_type: str, attempt: int) -> RunNode:
     """Record that a block is being executed."""
     seq = events.advance(lease.run, fence=lease.fence)
-    node = RunNode(
+    node = RunNode.objects.create(
         run=lease.run,
         node_id=step.node_id,
         block_type=block_type,
@@ -44,7 +44,6 @@ def start_node(lease: Lease, step: Step, block_type: str, attempt: int) -> RunNo
         status=NodeStatus.RUNNING,
         started_at=clock.now(),
     )
-    rows.insert(node)
     events.append(lease.run, seq, EventName.NODE_STARTED, **node_facts(node), block_type=block_type)
     return node
 
@@ -58,66 +57,44 @@ def finish_node(lease: Lease, node: RunNode, result: BlockResult) -> None:
     if result.tokens is not None:
         spent |= {"prompt_tokens": result.tokens.prompt, "completion_tokens": result.tokens.completion}
     seq = events.advance(lease.run, fence=lease.fence, add=spent, change={"takeovers": 0})
-    totals.run_changed(lease.run)
-    _complete(node, result)
-    rows.update(node, _RESULT_FIELDS)
-    events.append(
-        lease.run,
-        seq,
-        EventName.NODE_COMPLETED,
-        **node_facts(node),
-        latency_ms=node.latency_ms,
-        cost_usd=node.cost_usd,
-        tokens=node.tokens,
-        exit_handle=node.exit_handle,
-        preview=node.output[:PREVIEW_CHARACTERS],
+    redact, redact_json = redactor().redact, redactor().redact_json
+    _update(
+        node,
+        status=NodeStatus.COMPLETED,
+        finished_at=clock.now(),
+        output=redact(result.output),
+        cost_usd=None if result.cost_usd is None else float(result.cost_usd),
+        tokens=result.tokens.to_dict() if result.tokens else None,
+        latency_ms=result.latency_ms,
+        soul_id=result.soul_id,
+        soul_version=result.soul_version,
+        prompt=redact(result.prompt),
+        prompt_hash=result.prompt_hash,
+        exit_handle=result.exit_handle,
+        error=redact_json(result.error),
+        details=redact_json(result.details),
     )
+    events.append(lease.run, seq, EventName.NODE_COMPLETED, **result_facts(node))
     transaction.on_commit(lambda: block_completed.send_robust(sender=RunNode, node=node), robust=True)
 
 
-_RESULT_FIELDS = (
-    "status",
-    "output",
-    "cost_usd",
-    "tokens",
-    "latency_ms",
-    "soul_id",
-    "soul_version",
-    "prompt",
-    "prompt_hash",
-    "exit_handle",
-    "error",
-    "details",
-    "finished_at",
-)
-
-
-def _complete(node: RunNode, result: BlockResult) -> None:
-    redact = redactor().redact
-    node.status = NodeStatus.COMPLETED
-    node.finished_at = clock.now()
-    node.output = redact(result.output)
-    node.cost_usd = None if result.cost_usd is None else float(result.cost_usd)
-    node.tokens = result.tokens.to_dict() if result.tokens else None
-    node.latency_ms = result.latency_ms
-    node.soul_id = result.soul_id
-    node.soul_version = result.soul_version
-    node.prompt = redact(result.prompt)
-    node.prompt_hash = result.prompt_hash
-    node.exit_handle = result.exit_handle
-    node.error = redactor().redact_json(result.error)
-    node.details = redactor().redact_json(result.details)
+def _update(node: RunNode, **fields: Any) -> None:
+    for name, value in fields.items():
+        setattr(node, name, value)
+    node.save(update_fields=fields)
 
 
 @transaction.atomic
 def fail_node(lease: Lease, node: RunNode, failure: BlockFailure, *, will_retry: bool) -> None:
     """Record that an attempt at a block failed."""
     seq = events.advance(lease.run, fence=lease.fence)
-    node.status = NodeStatus.FAILED
-    node.finished_at = clock.now()
-    node.error = {**failure.to_dict(), "message": redactor().redact(failure.message)}
-    node.details = redactor().redact_json({**failure.details, "is_retryable": failure.is_retryable})
-    rows.update(node, ("status", "finished_at", "error", "details"))
+    _update(
+        node,
+        status=NodeStatus.FAILED,
+        finished_at=clock.now(),
+        error={**failure.to_dict(), "message": redactor().redact(failure.message)},
+        details=redactor().redact_json({**failure.details, "is_retryable": failure.is_retryable}),
+    )
     events.append(
         lease.run, seq, EventName.NODE_FAILED, **node_facts(node), error=node.error, will_retry=will_retry
     )
@@ -125,7 +102,7 @@ def fail_node(lease: Lease, node: RunNode, failure: BlockFailure, *, will_retry:
 
 @transaction.atomic
 def skip_nodes(lease: Lease, node_ids: Iterable[str], definition: WorkflowDefinition) -> list[RunNode]:
-    """Record the blocks that a route passed by."""
+    """Record the blocks that were not on the route taken."""
     events.advance(lease.run, fence=lease.fence, count=0)
     moment = clock.now()
     return RunNode.objects.bulk_create(
@@ -172,21 +149,15 @@ def end_run(run: Run, status: RunStatus, *, fence: int | None = None, **fields: 
         setattr(run, name, value)
     written = ("status", "finished_at", "duration_ms", "eval_score", "eval_passed", *fields)
     seq = events.advance(run, fence=fence, change={name: getattr(run, name) for name in written})
-    totals.run_changed(run)
     events.append(run, seq, END_EVENT[status], status=status, **run_facts(run))
     metrics.RUNS_ENDED.labels(status).inc()
     transaction.on_commit(lambda: run_finished.send_robust(sender=Run, run=run), robust=True)
 
 
-VERDICTS = (
-    f'SELECT node_id, eval_score, eval_passed FROM "{RunNode._meta.db_table}" '  # noqa: S608 - our own name
-    "WHERE run_id = %s AND eval_passed IS NOT NULL ORDER BY iteration, attempt"
-)
-
-
 def verdict_of(run: Run) -> tuple[float | None, bool | None]:
     """Mean score and joint verdict over the evaluated nodes, a loop's last round standing for it."""
-    return joint_verdict(rows.execute(VERDICTS, [rows.key_of(run)]).fetchall())
+    evaluated = run.nodes.filter(eval_passed__isnull=False).order_by("iteration", "attempt")
+    return joint_verdict(evaluated.values_list("node_id", "eval_score", "eval_passed"))
 
 
 def joint_verdict(
@@ -199,11 +170,22 @@ def joint_verdict(
     return mean, all(passed for _, passed in last.values()) if last else None
 
 
-# What events say
+# What events contain
 
 
 def node_facts(node: RunNode) -> dict[str, Any]:
     return {"node": node.pk, "node_id": node.node_id, "iteration": node.iteration, "attempt": node.attempt}
+
+
+def result_facts(node: RunNode) -> dict[str, Any]:
+    return {
+        **node_facts(node),
+        "latency_ms": node.latency_ms,
+        "cost_usd": node.cost_usd,
+        "tokens": node.tokens,
+        "exit_handle": node.exit_handle,
+        "preview": node.output[:PREVIEW_CHARACTERS],
+    }
 
 
 def run_facts(run: Run) -> dict[str, Any]:

@@ -1,17 +1,21 @@
-"""Saving workflows, souls and provider keys."""
+"""Saving workflows, souls, provider keys and API tokens, each change kept in the audit log."""
 
 from __future__ import annotations
 
 import hashlib
+import secrets
 from dataclasses import asdict
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from django.db import transaction
+from django.utils import timezone
 
-from workflows_app import clock, credentials
-from workflows_app.documents import check_document_for
-from workflows_app.engine.definition import InvalidDocument
-from workflows_app.models import AuditEntry, Provider, Soul, SoulVersion, Workflow, WorkflowVersion
+from workflows_app import clock
+from workflows_app.documents.compile import valid_document
+from workflows_app.engine.definition import WorkflowDefinition
+from workflows_app.models import ApiToken, AuditEntry, Provider, Soul, SoulVersion, Workflow, WorkflowVersion
+from workflows_app.security import access, credentials
 from workflows_app.services.runs import Refused
 
 if TYPE_CHECKING:
@@ -34,11 +38,21 @@ def audit(user: AbstractBaseUser | None, action: str, target: Any, **detail: Any
     )
 
 
+def save_as(
+    user: AbstractBaseUser, slug: str, yaml: str, *, token: ApiToken | None = None, **options: Any
+) -> WorkflowVersion:
+    """Save a text if this user may: raises InvalidDocument first, then PermissionDenied, then `Stale`."""
+    definition = valid_document(yaml, slug)
+    access.check_save(user, definition, token)
+    return save_version(slug, yaml, definition=definition, author=user, **options)
+
+
 @transaction.atomic
 def save_version(
     slug: str,
     yaml: str,
     *,
+    definition: WorkflowDefinition | None = None,
     author: AbstractBaseUser | None = None,
     message: str = "",
     enabled: bool | None = None,
@@ -47,18 +61,18 @@ def save_version(
 ) -> WorkflowVersion:
     """Save a text as the workflow's newest version, or do nothing if it is the current one already.
 
-    `based_on` is the version number the author started from (0 for none); a newer one raises `Stale`.
+    `definition` is what the text compiled to, from a caller that had to look at it. `enabled` of a new workflow is
+    what its text says, unless the caller says otherwise. `based_on` is the version number the author started from
+    (0 for none); a newer one raises `Stale`.
     """
-    definition, faults = check_document_for(slug, yaml)
-    if definition is None or faults:
-        raise InvalidDocument(faults)
+    definition = definition or valid_document(yaml, slug)
     rows = Workflow.objects.select_for_update(of=("self",)).select_related("current_version")
     workflow = rows.filter(slug=slug).first()
     current = workflow.current_version if workflow else None
     if based_on is not None and based_on != (current.number if current else 0):
         raise Stale(current)
     if workflow is None:
-        workflow = Workflow(slug=slug, is_demo=is_demo)
+        workflow = Workflow(slug=slug, is_demo=is_demo, enabled=definition.enabled)
     workflow.name = definition.name or slug
     if enabled is not None:
         workflow.enabled = enabled
@@ -111,3 +125,36 @@ def save_provider_key(provider: Provider, key: str, *, author: AbstractBaseUser 
     provider.save()
     audit(author, "provider.key", provider.name, removed=not key)
     transaction.on_commit(credentials.forget)
+
+
+@transaction.atomic
+def make_token(
+    user: AbstractBaseUser,
+    name: str,
+    *,
+    role: str = "",
+    lifetime: timedelta | None = None,
+    author: AbstractBaseUser | None = None,
+) -> tuple[ApiToken, str]:
+    """A new token of a user and its key, which is shown once and kept only as a hash."""
+    key = access.TOKEN_PREFIX + secrets.token_urlsafe(32)
+    token = ApiToken.objects.create(
+        user_id=user.pk,
+        name=name,
+        digest=access.digest_of(key),
+        prefix=key[:8],
+        role=role,
+        expires_at=timezone.now() + lifetime if lifetime else None,
+    )
+    expires = token.expires_at.isoformat(timespec="seconds") if token.expires_at else None
+    audit(author, "token.make", token, role=role, expires_at=expires)
+    return token, key
+
+
+@transaction.atomic
+def revoke_token(token: ApiToken, *, author: AbstractBaseUser | None = None) -> bool:
+    """Make a token useless at once; False if it was already."""
+    revoked = ApiToken.objects.filter(pk=token.pk, revoked_at=None).update(revoked_at=timezone.now())
+    if revoked:
+        audit(author, "token.revoke", token)
+    return bool(revoked)

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any
 from django.db import transaction
 from django.db.models import F
 
-from workflows_app import clock, events, rows, totals
+from workflows_app import clock, events
 from workflows_app.engine.definition import InvalidDocument, SoulDef, WorkflowBlockDef, WorkflowDefinition
-from workflows_app.engine.inputs import check_inputs
 from workflows_app.engine.results import BlockFailure
-from workflows_app.leases import Lease, claim
+from workflows_app.engine.values.inputs import check_inputs
+from workflows_app.execution.leases import Lease, claim
 from workflows_app.models import (
+    ACTIVE,
     TERMINAL,
     Environment,
     NodeStatus,
@@ -25,22 +26,17 @@ from workflows_app.models import (
     Source,
     Workflow,
     WorkflowVersion,
-    may_become,
 )
 from workflows_app.services.checkpoints import end_run, finish_run
+from workflows_app.signals import run_cancelled, run_ready
+from workflows_app.storage.statements import update_returning
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractBaseUser
 
 
-TAKE_NUMBER = (
-    f'UPDATE "{Workflow._meta.db_table}" SET last_run_number = last_run_number + 1 '  # noqa: S608 - our own name
-    "WHERE id = %s RETURNING last_run_number"
-)
-
-
 class Refused(Exception):
-    """A request that cannot be carried out as things stand; the sentence says why."""
+    """A request that cannot be carried out now; the message gives the reason."""
 
     def __init__(self, code: str, message: str) -> None:
         super().__init__(message)
@@ -59,8 +55,6 @@ def start_run(
     rerun_of: Run | None = None,
 ) -> Run:
     """Write a pending run; once it is committed the executor takes it."""
-    from workflows_app import executors
-
     with transaction.atomic():
         run = _create_run(
             workflow,
@@ -71,7 +65,7 @@ def start_run(
             started_by_id=user.pk if user else None,
             rerun_of=rerun_of,
         )
-        transaction.on_commit(lambda: executors.wake(run.pk), robust=True)
+        transaction.on_commit(lambda: run_ready.send_robust(sender=Run, run_id=run.pk), robust=True)
     return run
 
 
@@ -92,14 +86,14 @@ def _create_run(
         raise Refused("no_version", f"{workflow.slug} has no saved version to run.")
     if not workflow.enabled:
         raise Refused("disabled", f"{workflow.slug} is disabled; enable it to run it.")
-    values, faults = check_inputs(version.definition, dict(inputs or {}))
-    if faults:
-        raise InvalidDocument(faults)
+    values, errors = check_inputs(version.definition, dict(inputs or {}))
+    if errors:
+        raise InvalidDocument(errors)
     return _write_run(workflow, version, values, **fields)
 
 
 def _write_run(workflow: Workflow, version: WorkflowVersion, inputs: Mapping[str, Any], **fields: Any) -> Run:
-    run = Run(
+    return Run.objects.create(
         workflow=workflow,
         version=version,
         number=next_run_number(workflow),
@@ -108,9 +102,6 @@ def _write_run(workflow: Workflow, version: WorkflowVersion, inputs: Mapping[str
         created_at=clock.shared_now(),
         **fields,
     )
-    rows.insert(run)
-    totals.run_changed(run)  # the demo's story is told in the past
-    return run
 
 
 def start_child(parent: Lease, node: RunNode, workflow_slug: str, inputs: Mapping[str, Any]) -> Lease:
@@ -150,12 +141,11 @@ def _create_child(parent: Lease, workflow_slug: str, inputs: Mapping[str, Any]) 
         workflow = Workflow.objects.get(slug=workflow_slug)
         version = workflow.versions.select_related("workflow").get(number=versions[workflow_slug])
     except (Workflow.DoesNotExist, WorkflowVersion.DoesNotExist, KeyError):
-        raise BlockFailure(
-            "unknown_workflow", f"There is no workflow {workflow_slug!r} to run.", is_retryable=False
-        ) from None
-    values, faults = check_inputs(version.definition, dict(inputs))
-    if faults:
-        raise BlockFailure("bad_inputs", "; ".join(str(fault) for fault in faults), is_retryable=False)
+        message = f"There is no workflow {workflow_slug!r} to run."
+        raise BlockFailure("unknown_workflow", message) from None
+    values, errors = check_inputs(version.definition, dict(inputs))
+    if errors:
+        raise BlockFailure("bad_inputs", "; ".join(map(str, errors)))
     return _write_run(
         workflow,
         version,
@@ -170,11 +160,14 @@ def _create_child(parent: Lease, workflow_slug: str, inputs: Mapping[str, Any]) 
 
 def next_run_number(workflow: Workflow) -> int:
     """Take the next number of a workflow; the row stays locked until the run is committed."""
-    return int(rows.execute(TAKE_NUMBER, [workflow.pk]).fetchone()[0])
+    row = update_returning(workflow, ["last_run_number"], add={"last_run_number": 1})
+    if row is None:
+        raise Workflow.DoesNotExist(f"{workflow.slug} was deleted.")
+    return int(row[0])
 
 
 def resolve(definition: WorkflowDefinition) -> dict[str, Any]:
-    """The souls and child versions a run uses from its start to its end, whatever is edited meanwhile."""
+    """The souls and child versions that a run keeps to its end, whatever is edited meanwhile."""
     wanted = definition.soul_refs
     souls = {slug: asdict(definition.souls[slug]) for slug in wanted if slug in definition.souls}
     library = wanted - souls.keys()
@@ -195,36 +188,33 @@ def resolved_souls(run: Run) -> dict[str, SoulDef]:
 
 @transaction.atomic
 def cancel_run(run: Run) -> Run:
-    """Stop a run and its children. Immediate in the rows; whoever executes it notices within a second."""
-    from workflows_app import executors
-
-    cancelled = Run.objects.filter(pk=run.pk, status__in=may_become(RunStatus.CANCELLED)).update(
+    """Stop a run and its children. Immediate in the rows; its executor notices within a second."""
+    cancelled = Run.objects.filter(pk=run.pk, status__in=ACTIVE).update(
         fence=F("fence") + 1, lease_expires_at=None
     )
     if not cancelled:
         raise Refused("conflict", f"Run #{run.number} is already {Run.objects.get(pk=run.pk).status}.")
     run = Run.objects.select_related("workflow", "version__workflow").get(pk=run.pk)
-    _close_nodes(run)
-    for child in run.children.active():
-        cancel_run(child)
+    _stop_inside(run)
     end_run(run, RunStatus.CANCELLED)
-    transaction.on_commit(lambda: executors.notice_cancelled(run.pk), robust=True)
+    transaction.on_commit(lambda: run_cancelled.send_robust(sender=Run, run_id=run.pk), robust=True)
     return run
 
 
-def _close_nodes(run: Run) -> None:
+def _stop_inside(run: Run) -> None:
+    """Cancel the open nodes and the child runs."""
     run.nodes.filter(status__in=(NodeStatus.PENDING, NodeStatus.RUNNING)).update(
         status=NodeStatus.CANCELLED, finished_at=clock.now()
     )
+    for child in run.children.active():
+        cancel_run(child)
 
 
 @transaction.atomic
 def fail_run(lease: Lease, kind: str, message: str) -> None:
     """End a run that cannot go on, with everything still open in it."""
     events.advance(lease.run, fence=lease.fence, count=0)  # the run before its nodes, as everywhere
-    _close_nodes(lease.run)
-    for child in lease.run.children.active():
-        cancel_run(child)
+    _stop_inside(lease.run)
     finish_run(lease, RunStatus.FAILED, error={"type": kind, "message": message})
 
 

@@ -1,4 +1,4 @@
-"""`runsight add_case <run> --node extract`: make an eval case of something that happened."""
+"""`runsight add_case <run> --node extract`: make an eval case from a run."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import argparse
 import sys
 from pathlib import Path
 from typing import Any
-from uuid import UUID
 
+from django.core.exceptions import ValidationError
 from django.core.management.base import BaseCommand, CommandError
 
-from evals_app.case_maker import CaseProposal, propose_case, save_case
+from evals_app.suites.case_maker import propose_case, save_case
 from workflows_app.engine.definition import InvalidDocument
 from workflows_app.models import Run, RunNode
 from workflows_app.services import Refused
@@ -44,9 +44,15 @@ class Command(BaseCommand):
                 case_id=options["case_id"],
                 freeze_output=options["freeze_output"],
             )
-            self._show(proposal)
-            if options["yes"] or self._agrees():
-                self._keep(proposal, file)
+            self.stdout.write(proposal.diff, ending="")
+            for note in proposal.notes:
+                self.stderr.write(f"Note: {note}")
+            if not options["yes"] and not self._agrees():
+                return
+            if file is not None:
+                file.write_bytes(proposal.yaml_text_new.encode())
+            place = file or save_case(proposal)
+            self.stderr.write(f"{place} has the case {proposal.case_id}.")
         except InvalidDocument as invalid:
             raise CommandError("\n".join(map(str, invalid.faults)), returncode=COULD_NOT_RUN) from None
         except Refused as refused:
@@ -54,36 +60,26 @@ class Command(BaseCommand):
         except (OSError, UnicodeDecodeError) as error:
             raise CommandError(f"{file}: {error}", returncode=COULD_NOT_RUN) from None
 
-    def _show(self, proposal: CaseProposal) -> None:
-        self.stdout.write(proposal.diff, ending="")
-        for note in proposal.notes:
-            self.stderr.write(f"Note: {note}")
-
     def _agrees(self) -> bool:
         if not sys.stdin.isatty():
-            self.stderr.write("Nothing was saved; say --yes to save it.")
+            self.stderr.write("Nothing was saved; use --yes to save it.")
             return False
         return input("Save it? [y/N] ").strip().lower() in ("y", "yes")
 
-    def _keep(self, proposal: CaseProposal, file: Path | None) -> None:
-        if file is not None:
-            file.write_bytes(proposal.yaml_text_new.encode())
-            self.stderr.write(f"{file} has the case {proposal.case_id}.")
-        else:
-            version = save_case(proposal)
-            self.stderr.write(f"{version} has the case {proposal.case_id}.")
 
-
-def _node(given: str, block_id: str, iteration: int | None) -> RunNode:
+def _node(name: str, block_id: str, iteration: int | None) -> RunNode:
     """The last completed execution of a block in a run."""
     runs = Run.objects.select_related("workflow__current_version", "version__workflow")
-    slug, separator, number = given.rpartition("#")
+    slug, separator, number = name.rpartition("#")
     if separator and number.isdecimal():
         run = runs.filter(workflow__slug=slug, number=int(number)).first()
     else:
-        run = runs.filter(pk=given).first() if _is_uuid(given) else None
+        try:
+            run = runs.filter(pk=name).first()
+        except ValidationError:  # not a UUID
+            run = None
     if run is None:
-        raise Refused("not_found", f"There is no run {given!r}; give its id, or workflow#number.")
+        raise Refused("not_found", f"There is no run {name!r}; give its id, or workflow#number.")
     nodes = run.nodes.filter(node_id=block_id).order_by("iteration", "attempt")
     node = (nodes.filter(iteration=iteration) if iteration else nodes).last()
     if node is None:
@@ -91,11 +87,3 @@ def _node(given: str, block_id: str, iteration: int | None) -> RunNode:
         raise Refused("not_found", f"{run} has no node {block_id!r}; it has {known}.")
     node.run = run
     return node
-
-
-def _is_uuid(given: str) -> bool:
-    try:
-        UUID(given)
-    except ValueError:
-        return False
-    return True

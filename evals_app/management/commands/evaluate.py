@@ -1,25 +1,11 @@
-"""`runsight evaluate` inside Django; from the shell it starts without it."""
+"""`runsight evaluate` inside Django."""
 
 from __future__ import annotations
 
-import argparse
-import sys
-from typing import Any
-
-from django.core.management.base import BaseCommand
-
-from evals_app import cli
 from evals_app.cli import evaluate
+from evals_app.management.commands._cli import CliCommand
 
 
-class Command(BaseCommand):
-    """The same arguments, output and exit codes."""
-
+class Command(CliCommand):
+    module = evaluate
     help = evaluate.DESCRIPTION
-    requires_system_checks = ()
-
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        evaluate.add_arguments(parser)
-
-    def handle(self, *args: Any, **options: Any) -> None:
-        sys.exit(cli.guarded("evaluate", lambda: evaluate.evaluate(argparse.Namespace(**options))))

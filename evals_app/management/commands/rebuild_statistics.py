@@ -1,4 +1,4 @@
-"""`runsight rebuild_statistics`: make the statistics anew from the observations."""
+"""`runsight rebuild_statistics`: make the statistics again from the observations."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from evals_app.services import rebuild_statistics
+from evals_app.services.observation import rebuild_statistics
 from workflows_app.models import Workflow
 
 
 class Command(BaseCommand):
     """Rebuilds the statistics of some or all workflows."""
 
-    help = "Make baselines and evidence anew from the observations alone."
+    help = "Make baselines and evidence again from the observations alone."
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument("workflow", nargs="*", help="slugs; all workflows without any")

@@ -1,27 +1,11 @@
-"""`runsight validate` inside Django; from the shell it starts without it."""
+"""`runsight validate` inside Django."""
 
 from __future__ import annotations
 
-import argparse
-import sys
-from typing import Any
-
-from django.core.management.base import BaseCommand
-
-from evals_app import cli
 from evals_app.cli import validate
+from evals_app.management.commands._cli import CliCommand
 
 
-class Command(BaseCommand):
-    """The same arguments, output and exit codes."""
-
+class Command(CliCommand):
+    module = validate
     help = validate.DESCRIPTION
-    requires_system_checks = ()
-
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        validate.add_arguments(parser)
-
-    def handle(self, *args: Any, **options: Any) -> None:
-        sys.exit(
-            cli.guarded("validate", lambda: validate.validate(options["files"], is_github=options["github"]))
-        )

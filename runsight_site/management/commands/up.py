@@ -6,8 +6,8 @@ from django.conf import settings
 from django.core.management.base import BaseCommand
 from django.db import connections
 
-from runsight_site import demo, login_links, server, startup
 from runsight_site.environment import is_loopback, web_address
+from runsight_site.serving import demo, login_links, server, startup
 
 
 class Command(BaseCommand):
@@ -48,7 +48,7 @@ class Command(BaseCommand):
         if administrator.user is None:
             lines.append("  There is no active administrator: make one with `runsight createsuperuser`.")
         elif link := _link(port, administrator):
-            start = "or log in" if administrator.is_new else "Log in as usual, or"
+            start = "or log in" if administrator.is_new else "Log in, or"
             lines.append(f"  {start} with this link, once, within ten minutes, on this machine:\n  {link}")
         if is_loading:
             lines.append("\nThe demo is loading in the background; the pages fill as it goes.")

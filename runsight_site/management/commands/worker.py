@@ -32,7 +32,6 @@ class Command(BaseCommand):
         parser.add_argument(
             "--concurrency", type=int, default=settings.RUNSIGHT_CONCURRENCY, help="runs at the same time"
         )
-
         parser.add_argument(
             "--metrics-port",
             type=int,
@@ -53,7 +52,7 @@ class Command(BaseCommand):
 
         from runsight_site.celery import app
 
-        executors._service = service = executors.ExecutionService(concurrency)
+        executors.current = service = executors.ExecutionService(concurrency)
 
         def ready(**_: Any) -> None:
             log.info("worker is ready", concurrency=concurrency, queue=settings.RUNSIGHT_QUEUE)
@@ -62,7 +61,7 @@ class Command(BaseCommand):
 
         def shutting_down(**_: Any) -> None:
             was_asked.set()
-            service.give_back()  # a warm shutdown would wait for the last run's last block
+            service.interrupt()  # a warm shutdown would wait for the last run's last block
             threading.Thread(target=_see_off, args=[service], name="see-off", daemon=True).start()
 
         worker_ready.connect(ready)
@@ -70,9 +69,10 @@ class Command(BaseCommand):
         service.start_beside_broker()
         try:
             # Threads: a run waits for models most of its time, and its blocks have processes of their own.
+            # Workers on one host need names of their own.
             app.worker_main(
                 ["--quiet", "worker", "--pool=threads", f"--concurrency={concurrency}", "--loglevel=WARNING",
-                 "--without-gossip", "--without-mingle", "--without-heartbeat", f"--hostname={_name()}"]
+                 "--without-gossip", "--without-mingle", "--without-heartbeat", f"--hostname=runsight-{os.getpid()}@%h"]
             )  # fmt: skip
         except SystemExit:
             if was_asked.is_set():
@@ -87,7 +87,7 @@ class Command(BaseCommand):
         stopping = threading.Event()
         for name in (signal.SIGTERM, signal.SIGINT):
             signal.signal(name, lambda *_: stopping.set())
-        executors._service = service = executors.ExecutionService(concurrency)
+        executors.current = service = executors.ExecutionService(concurrency)
         service.start()
         log.info("worker is ready", concurrency=concurrency)
         stopping.wait()
@@ -108,8 +108,3 @@ def _start_again() -> None:
     log.warning("the broker's client gave up; the worker starts again", seconds=START_AGAIN_SECONDS)
     time.sleep(START_AGAIN_SECONDS)
     os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])  # noqa: S606 - our own command line
-
-
-def _name() -> str:
-    """Workers on one host need names of their own."""
-    return f"runsight-{os.getpid()}@%h"

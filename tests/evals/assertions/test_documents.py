@@ -8,10 +8,10 @@ import time
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evals_app.assertions.documents import DocumentFinder, NotJson, _refuse_constant
 from evals_app.assertions.limits import Deadline
+from evals_app.assertions.matching.json_documents import DocumentFinder, NotJson, refuse_constant
 
-DECODER = json.JSONDecoder(parse_constant=_refuse_constant)
+DECODER = json.JSONDecoder(parse_constant=refuse_constant)
 PIECES = st.sampled_from(
     [
         "{",
@@ -65,7 +65,7 @@ def naive(text):
 def find(text, patience=None):
     finder = DocumentFinder(text, Deadline("The search", 60))
     if patience is not None:
-        finder._patience = patience
+        finder.patience = patience
     return list(finder)
 
 

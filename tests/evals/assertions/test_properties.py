@@ -6,6 +6,7 @@ import datetime
 import json
 import math
 import random
+from dataclasses import asdict
 
 import yaml
 from hypothesis import given, settings
@@ -20,7 +21,7 @@ from evals_app.assertions import (
     run_assertions_sync,
     validate_assertions,
 )
-from evals_app.assertions.documents import NotJson, are_equal, parse_document
+from evals_app.assertions.matching.json_documents import NotJson, are_equal, parse_document
 
 TYPES = [entry["type"] for entry in assertion_types()]
 EXAMPLES = {entry["type"]: entry["example"] for entry in assertion_types()}
@@ -99,7 +100,7 @@ def test_any_config_and_any_output_give_a_result(config, context):
     if problems:
         assert result.error
     json.dumps(result.to_dict(), allow_nan=False).encode()
-    json.dumps([problem.to_dict() for problem in problems])
+    json.dumps([asdict(problem) for problem in problems])
 
 
 @given(st.text(max_size=80))

@@ -215,7 +215,7 @@ def test_reasons_shorten_long_texts():
         ({"type": "latency", "threshold": 812}, "Latency is 812.0000000001 ms, above 812.0 ms."),
     ],
 )
-def test_measurement_that_rounds_to_the_threshold_is_told_apart(config, said):
+def test_measurement_that_rounds_to_the_threshold_is_reported_apart(config, said):
     result = run([config], cost_usd=0.250000003, latency_ms=812.0000000001).results[0]
     assert (result.passed, result.reason) == (False, said)
 
@@ -239,7 +239,7 @@ def test_configuration_error_says_where_in_the_value(config, said):
     assert f"Configuration error: {said}" in run([config]).results[0].reason
 
 
-def test_score_that_rounds_to_the_threshold_is_told_apart():
+def test_score_that_rounds_to_the_threshold_is_reported_apart():
     reference = " ".join(f"w{i}" for i in range(3001))
     output = " ".join(f"w{i}" for i in range(1499))
     result = run_assertion(

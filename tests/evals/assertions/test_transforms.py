@@ -12,7 +12,7 @@ from jsonpath_ng.exceptions import JSONPathError
 from jsonpath_ng.ext.parser import parse as library_parse
 
 from evals_app.assertions import AssertionContext, compile_assertions, run_assertion, validate_assertions
-from evals_app.assertions.paths import MISSING, compile_path, plain_steps
+from evals_app.assertions.matching.json_paths import MISSING, compile_path
 
 DOCUMENT = {
     "answer": "yes",
@@ -52,7 +52,7 @@ TAKEN = [
 
 
 @pytest.mark.parametrize(("path", "expected"), TAKEN)
-def test_first_match_is_judged_as_text_or_json_text(path, expected):
+def test_first_match_is_checked_as_text_or_json_text(path, expected):
     plan = compile_assertions([{"type": "equals", "value": expected, "transform": f"json_path:{path}"}])
     assert plan.run(AssertionContext(output=json.dumps(DOCUMENT))).passed()
     assert plan.run(AssertionContext(output=DOCUMENT)).passed()
@@ -99,11 +99,11 @@ def test_transform_runs_first_also_for_measurements():
 
 
 def test_output_is_parsed_once_however_many_look(monkeypatch):
-    from evals_app.assertions import subject
+    from evals_app.assertions import context
 
     parsed = []
-    original = subject.parse_document
-    monkeypatch.setattr(subject, "parse_document", lambda text: parsed.append(text) or original(text))
+    original = context.parse_document
+    monkeypatch.setattr(context, "parse_document", lambda text: parsed.append(text) or original(text))
     configs = [
         {"type": "is-json"},
         {"type": "is-json", "value": {"type": "object"}},
@@ -115,11 +115,11 @@ def test_output_is_parsed_once_however_many_look(monkeypatch):
 
 
 def test_bad_output_is_parsed_once_too(monkeypatch):
-    from evals_app.assertions import subject
+    from evals_app.assertions import context
 
     parsed = []
-    original = subject.parse_document
-    monkeypatch.setattr(subject, "parse_document", lambda text: parsed.append(text) or original(text))
+    original = context.parse_document
+    monkeypatch.setattr(context, "parse_document", lambda text: parsed.append(text) or original(text))
     compile_assertions([{"type": "is-json"}] * 4).run(AssertionContext(output="prose"))
     assert parsed == ["prose"]
 
@@ -203,7 +203,6 @@ def test_our_walk_finds_what_the_library_finds(document, parts):
 @given(VALUES, st.lists(NAMES | st.integers(-3, 3), max_size=4))
 def test_plain_paths_equal_the_library(document, parts):
     path = "$" + "".join(f"[{part}]" if isinstance(part, int) else f"['{part}']" for part in parts)
-    assert plain_steps(path) == tuple(parts)
     found = [match.value for match in library_parse(path).find(document)]
     first = compile_path(path)(document)
     assert (first is MISSING) == (not found)

@@ -220,7 +220,7 @@ def outcome(result):
 
 
 @pytest.mark.parametrize(("type_", "options", "output", "expected"), ROWS)
-def test_type_judges_output(type_, options, output, expected):
+def test_type_checks_output(type_, options, output, expected):
     result = run_assertion({"type": type_, **options}, AssertionContext(output=output))
     assert outcome(result) == expected, result.reason
     assert result.type == type_
@@ -228,7 +228,7 @@ def test_type_judges_output(type_, options, output, expected):
 
 
 @pytest.mark.parametrize(("type_", "options", "output", "expected"), ROWS)
-def test_negation_turns_verdicts_and_never_errors(type_, options, output, expected):
+def test_negation_negates_verdicts_and_never_errors(type_, options, output, expected):
     context = AssertionContext(output=output)
     plain = run_assertion({"type": type_, **options}, context)
     negated = run_assertion({"type": f"not-{type_}", **options}, context)

@@ -84,7 +84,6 @@ def test_problem_has_its_place_and_a_sentence(config, path, said):
     assert [problem.path for problem in problems] == [f"[1]{path}"]
     assert said in problems[0].message
     assert problems[0].message.endswith((".", "?"))
-    assert problems[0].to_dict() == {"path": f"[1]{path}", "message": problems[0].message}
 
 
 @pytest.mark.parametrize(("config", "path", "said"), BAD)

@@ -1,4 +1,4 @@
-"""What every block type has in common: how it is found, and what it is given to work with."""
+"""What every block type has in common: how it is found, and what it works with."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from decimal import Decimal
-from typing import Any, ClassVar, Protocol, TypeVar
+from typing import Any, ClassVar, Generic, Protocol, TypeVar, cast
 
-from workflows_app.engine.context import BlockContext
 from workflows_app.engine.definition import BaseBlockDef, SoulDef, WorkflowDefinition
 from workflows_app.engine.limits import Spend
 from workflows_app.engine.providers import Provider
 from workflows_app.engine.providers.prices import Overrides
 from workflows_app.engine.records import Step
 from workflows_app.engine.results import BlockResult, Tokens
+from workflows_app.engine.values.context import BlockContext
 
-BlockDef = TypeVar("BlockDef", bound=BaseBlockDef)
+Def = TypeVar("Def", bound=BaseBlockDef)
 FREE = Decimal(0)  # a block that calls no model costs nothing, which is not the same as unknown
 
 
@@ -33,12 +33,8 @@ class ChildResult:
     tokens: Tokens | None = None
 
 
-class RunChild(Protocol):
-    """Starts a child run and waits for its end; cancelling the call cancels the child."""
-
-    def __call__(
-        self, workflow_ref: str, inputs: Mapping[str, Any], max_depth: int
-    ) -> Awaitable[ChildResult]: ...
+RunChild = Callable[[str, Mapping[str, Any], int], Awaitable[ChildResult]]
+"""Starts a child run (reference, inputs, most depth) and waits for its end; cancelling the call cancels the child."""
 
 
 class CodeRunner(Protocol):
@@ -47,10 +43,6 @@ class CodeRunner(Protocol):
     def run(
         self, code: str, data: dict[str, Any], *, timeout_seconds: float, cancelled: Callable[[], bool]
     ) -> Any: ...
-
-
-def _never() -> bool:
-    return False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,7 +55,7 @@ class Tools:
     sandbox: CodeRunner | None = None
     price_overrides: Overrides | None = None
     run_child: RunChild | None = None
-    is_cancelled: Callable[[], bool] = _never
+    is_cancelled: Callable[[], bool] = bool  # bool() is False
     threads: Executor | None = None  # for code; None is the event loop's own pool
 
 
@@ -77,13 +69,8 @@ class Call:
     tools: Tools
     warnings: list[str] = field(default_factory=list)
 
-    @property
-    def seed_key(self) -> str:
-        """Which block of which workflow asks: the demo provider answers by it."""
-        return f"{self.definition.slug or self.definition.name}/{self.step.node_id}"
 
-
-class Block(ABC):
+class Block(ABC, Generic[Def]):
     """A type of block; a subclass with a `type` is found by it, and a second of the name is refused."""
 
     type: ClassVar[str]
@@ -99,6 +86,7 @@ class Block(ABC):
         self.call = call
         self.step = call.step
         self.context = call.context
+        self.block = cast("Def", call.context.block)
         self.tools = call.tools
 
     @abstractmethod
@@ -106,13 +94,4 @@ class Block(ABC):
         """Do the work, or raise `BlockFailure`."""
 
 
-BLOCKS: dict[str, type[Block]] = {}
-
-
-def block_as(kind: type[BlockDef], context: BlockContext) -> BlockDef:
-    """The definition of the block at work, known to be of its type."""
-    if not isinstance(context.block, kind):
-        raise TypeError(
-            f"Block '{context.block.id}' is a {type(context.block).__name__}, not a {kind.__name__}."
-        )
-    return context.block
+BLOCKS: dict[str, type[Block[Any]]] = {}

@@ -9,29 +9,30 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from workflows_app.engine.blocks.base import FREE, Block, block_as
+from workflows_app.engine.blocks.base import FREE, Block
 from workflows_app.engine.definition import CodeBlockDef
-from workflows_app.engine.outputs import code_output
 from workflows_app.engine.results import BlockFailure, BlockResult
-from workflows_app.engine.sandbox import SandboxUnavailable
+from workflows_app.engine.sandbox.client import SandboxUnavailable
+from workflows_app.engine.values.outputs import code_output
 
 
-class CodeBlock(Block):
+class CodeBlock(Block[CodeBlockDef]):
     """Runs the code in the sandbox, which kills it with all it started when time is up or nobody waits."""
 
     type = "code"
     keeps_own_time = True
 
     async def run(self, timeout_seconds: float) -> BlockResult:
-        block = block_as(CodeBlockDef, self.context)
         sandbox = self.tools.sandbox
         if sandbox is None:
-            raise BlockFailure("no_sandbox", "This run was given no sandbox for code.", is_retryable=False)
-        run = partial(sandbox.run, block.code, self.context.data(), timeout_seconds=timeout_seconds)
+            raise BlockFailure("no_sandbox", "This run has no sandbox for code.")
+        run = partial(sandbox.run, self.block.code, self.context.data(), timeout_seconds=timeout_seconds)
         try:
             result = await self._in_thread(run)
         except SandboxUnavailable as error:
-            raise BlockFailure("sandbox_unavailable", f"The code could not be run: {error}.") from error
+            raise BlockFailure(
+                "sandbox_unavailable", f"The code could not be run: {error}.", is_retryable=True
+            ) from error
         details: dict[str, Any] = {"max_rss_kb": result.max_rss_kb}
         if result.stdout:
             details["stdout"] = result.stdout

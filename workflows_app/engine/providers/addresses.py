@@ -12,14 +12,14 @@ import socket
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-from workflows_app.engine.providers.base import ProviderError
+from workflows_app.engine.providers import ProviderError
 
 IPAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 _FORBIDDEN = [
     (ipaddress.ip_network(network), what)
     for network, what in [
-        ("169.254.0.0/16", "a link-local address"),  # among them 169.254.169.254, the usual metadata service
+        ("169.254.0.0/16", "a link-local address"),  # 169.254.169.254 is most clouds' metadata service
         ("fe80::/10", "a link-local address"),
         ("100.100.100.200/32", "a cloud metadata address"),  # Alibaba Cloud
         ("168.63.129.16/32", "a cloud metadata address"),  # Azure
@@ -63,18 +63,12 @@ def parse_base_url(text: str) -> Target:
     try:
         parts = urlsplit(text.strip())
         port = parts.port
-        host = (
-            (parts.hostname or "")
-            .encode("idna" if not (parts.hostname or "").isascii() else "ascii")
-            .decode()
-        )
+        name = parts.hostname or ""
+        host = name.encode("ascii" if name.isascii() else "idna").decode()
     except (ValueError, UnicodeError):
         raise ValueError(f"{text!r} is no URL; give one like https://api.openai.com/v1.") from None
-    if (
-        parts.scheme not in ("http", "https")
-        or not host
-        or any(c.isspace() or ord(c) < 32 for c in text.strip())
-    ):
+    is_broken = any(c.isspace() or ord(c) < 32 for c in text.strip())
+    if parts.scheme not in ("http", "https") or not host or is_broken:
         raise ValueError(f"{text!r} is no http or https URL; give one like https://api.openai.com/v1.")
     if parts.username is not None or parts.password is not None:
         raise ValueError("The base URL holds a user name or password; give the key in its own field.")

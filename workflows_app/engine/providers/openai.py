@@ -14,15 +14,16 @@ from email.utils import parsedate_to_datetime
 from time import time
 from typing import TYPE_CHECKING, Any, Self
 
-from workflows_app.engine.providers.addresses import checked_addresses, parse_base_url
-from workflows_app.engine.providers.base import (
+from workflows_app.engine.providers import (
     ChatRequest,
     ChatResponse,
     Provider,
+    ProviderAccess,
     ProviderError,
-    ProviderSettings,
 )
-from workflows_app.redaction import Redactor
+from workflows_app.engine.providers.addresses import checked_addresses, parse_base_url
+from workflows_app.engine.redaction import Redactor
+from workflows_app.engine.values.outputs import storable
 
 if TYPE_CHECKING:
     import ssl
@@ -67,6 +68,7 @@ class OpenAIProvider(Provider):
         max_answer_bytes: int = 4_000_000,
         ssl_context: ssl.SSLContext | None = None,
     ) -> None:
+        self.base_url = base_url
         self._target = parse_base_url(base_url)
         self._api_key = api_key
         self._redactor = Redactor([api_key])
@@ -82,15 +84,9 @@ class OpenAIProvider(Provider):
         )
 
     @classmethod
-    def from_settings(cls, settings: ProviderSettings) -> Self:
+    def connect(cls, access: ProviderAccess, **options: Any) -> Self:
         """Take address, key and limits as they were set."""
-        return cls(
-            base_url=settings.base_url or DEFAULT_BASE_URL,
-            api_key=settings.api_key,
-            timeout_seconds=settings.timeout_seconds,
-            allow_private=settings.allow_private,
-            **settings.options,
-        )
+        return cls(base_url=access.base_url or DEFAULT_BASE_URL, api_key=access.key, **options)
 
     async def complete(self, request: ChatRequest) -> ChatResponse:
         """Ask the server; retried within the time limit while that makes sense."""
@@ -139,12 +135,9 @@ class OpenAIProvider(Provider):
         if request.temperature is not None:
             body["temperature"] = request.temperature
         if request.max_tokens is not None:
-            body[self._limit_name(request.model)] = request.max_tokens
+            guess = "max_completion_tokens" if _COUNTS_THINKING.search(request.model) else "max_tokens"
+            body[self._limit_names.get(request.model, guess)] = request.max_tokens
         return body
-
-    def _limit_name(self, model: str) -> str:
-        guess = "max_completion_tokens" if _COUNTS_THINKING.search(model) else "max_tokens"
-        return self._limit_names.get(model, guess)
 
     async def _call(self, method: str, path: str, body: dict[str, Any] | None) -> Any:
         """The parsed answer of a call, tried again while the failure looks temporary and time is left."""
@@ -185,30 +178,23 @@ class OpenAIProvider(Provider):
     async def _exchange(
         self, method: str, address: str, path: str, body: dict[str, Any] | None
     ) -> tuple[int, httpx2.Headers, bytes]:
-        """Send one request to one address, under the server's own name, and read at most so much of the answer."""
-        request = self._client().build_request(
+        """Send one request to one address, under the server's own name, and read a bounded answer."""
+        exchange = self._client().stream(
             method,
             self._target.url_at(address, path),
             content=None if body is None else json.dumps(body).encode(),
             headers=self._headers(),
-            extensions={
-                "sni_hostname": self._target.host,
-                "timeout": {"connect": _CONNECT_SECONDS, "read": None, "write": None, "pool": None},
-            },
+            extensions={"sni_hostname": self._target.host},
         )
-        response = await self._client().send(request, stream=True)
-        try:
+        async with exchange as response:
             content = bytearray()
             async for chunk in response.aiter_raw():
                 content += chunk
                 if len(content) > self.max_answer_bytes:
-                    message = (
-                        f"The answer of {self._target.host} is larger than {self.max_answer_bytes} bytes."
-                    )
+                    host = self._target.host
+                    message = f"The answer of {host} is larger than {self.max_answer_bytes} bytes."
                     raise ProviderError(message, kind="too_large")
             return response.status_code, response.headers, bytes(content)
-        finally:
-            await response.aclose()
 
     def _headers(self) -> dict[str, str]:
         # Answers are read raw, so that a compressed one cannot grow beyond the limit: hence no encoding.
@@ -231,12 +217,17 @@ class OpenAIProvider(Provider):
         if client is None:
             self._ssl_context = self._ssl_context or httpx2.create_ssl_context()
             # No proxy from the environment: it would resolve the name itself, past the check of the address.
-            client = httpx2.AsyncClient(verify=self._ssl_context, trust_env=False, follow_redirects=False)
+            client = httpx2.AsyncClient(
+                verify=self._ssl_context,
+                trust_env=False,
+                follow_redirects=False,
+                timeout=httpx2.Timeout(None, connect=_CONNECT_SECONDS),
+            )
             self._clients[loop] = client
         return client
 
     def _read(self, status: int, headers: httpx2.Headers, content: bytes) -> Any:
-        """The parsed body of a good answer; the error that a bad one tells."""
+        """The parsed body of a good answer; the error of a bad one."""
         host = self._target.host
         if not 200 <= status < 300:
             raise self._failure(status, headers, content)
@@ -252,41 +243,37 @@ class OpenAIProvider(Provider):
                 retryable=True,
             ) from None
 
-    def _failure(
-        self, status: int, headers: httpx2.Headers, content: bytes
-    ) -> ProviderError | _TemporaryError:
-        """The error for a status that is none of success: what the server said, and whether to try again."""
-        said, code = _server_error(content)
-        message = f"{self._target.host} answered {status}" + (f": {self._shorten(said)}" if said else ".")
-        if status == 400 and (wanted := _wanted_limit_name(said)):
+    def _failure(self, status: int, headers: httpx2.Headers, content: bytes) -> ProviderError:
+        """The error for a failed status: the server's message, and whether to try again."""
+        reported, code = _server_error(content)
+        message = f"{self._target.host} answered {status}"
+        message += f": {self._shorten(reported)}" if reported else "."
+        if status == 400 and (wanted := _wanted_limit_name(reported)):
             return UnsupportedLimitName(message, wanted)
         if code == "insufficient_quota":
             return ProviderError(message, kind="quota")
         if status in _RETRIED:
-            return _TemporaryError(
-                message, "rate_limited" if status == 429 else "server_error", retry_after(headers)
-            )
-        kinds = {401: "auth", 403: "auth", 404: "not_found", 413: "too_large"}
+            kind = "rate_limited" if status == 429 else "server_error"
+            return _TemporaryError(message, kind, retry_after(headers))
         if 300 <= status < 400:
-            return ProviderError(
-                f"{message} Redirects are not followed; give the final address.", kind="bad_answer"
-            )
+            message += " Redirects are not followed; give the final address."
+            return ProviderError(message, kind="bad_answer")
+        kinds = {401: "auth", 403: "auth", 404: "not_found", 413: "too_large"}
         return ProviderError(message, kind=kinds.get(status, "refused" if status < 500 else "server_error"))
 
     def _shorten(self, text: str) -> str:
-        """What a server said, fit for an error message: one line, not long, without the key."""
+        """A server's text for an error message: one short line without the key."""
         line = " ".join(self._redactor.redact(text).split()).replace("\0", "")
         if self._api_key and len(self._api_key) > 3:
             line = line.replace(self._api_key, "[redacted]")  # even one too short to be looked for everywhere
         return line if len(line) <= 300 else line[:299] + "…"
 
 
-class _TemporaryError(Exception):
+class _TemporaryError(ProviderError):
     """A failure that may be gone with the next attempt, and the delay the server asked for."""
 
     def __init__(self, message: str, kind: str, retry_after: float | None = None) -> None:
-        super().__init__(message)
-        self.kind = kind
+        super().__init__(message, kind=kind, retryable=True)
         self.retry_after = retry_after
 
 
@@ -315,7 +302,9 @@ def read_answer(answer: Any, model: str) -> ChatResponse:
     try:
         choice = answer["choices"][0]
         message = choice["message"]
-        text = _content(message.get("content"))
+        text = message.get("content")
+        if not isinstance(text, str | None):  # some servers send it in parts
+            text = "".join(part["text"] for part in text if part.get("type") in ("text", "output_text"))
     except (KeyError, IndexError, TypeError, AttributeError):
         raise ProviderError(
             "The answer has no choices[0].message.content.", kind="bad_answer", retryable=True
@@ -327,32 +316,19 @@ def read_answer(answer: Any, model: str) -> ChatResponse:
     if text is None:
         raise ProviderError("The answer holds no text.", kind="bad_answer", retryable=True)
     usage = answer.get("usage")
+    details = usage.get("prompt_tokens_details") if isinstance(usage, dict) else None
     name = answer.get("model")
     return ChatResponse(
-        text=_storable(text),
+        text=storable(text),
         prompt_tokens=_count(usage, "prompt_tokens"),
         completion_tokens=_count(usage, "completion_tokens"),
-        cached_tokens=_count(
-            usage.get("prompt_tokens_details") if isinstance(usage, dict) else None, "cached_tokens"
-        ),
-        model=_storable(name)[:200] if isinstance(name, str) and name else model,
+        cached_tokens=_count(details, "cached_tokens"),
+        model=storable(name)[:200] if isinstance(name, str) and name else model,
     )
 
 
-def _content(content: Any) -> str | None:
-    """A message's text: as it is, or joined from the parts that some servers send."""
-    if content is None or isinstance(content, str):
-        return content
-    return "".join(part["text"] for part in content if part.get("type") in ("text", "output_text"))
-
-
-def _storable(text: str) -> str:
-    """The text without what databases refuse: NUL and lone surrogates."""
-    return text.replace("\0", "\ufffd").encode("utf-8", "surrogatepass").decode("utf-8", "replace")
-
-
 def _count(values: Any, name: str) -> int | None:
-    """A number of tokens, or None where the server told none or nonsense."""
+    """A number of tokens, or None where the server reported none or no valid one."""
     value = values.get(name) if isinstance(values, dict) else None
     return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
 
@@ -365,22 +341,15 @@ def _server_error(content: bytes) -> tuple[str, str]:
         return content[:1000].decode("utf-8", "replace"), ""
     error = body.get("error", body) if isinstance(body, dict) else body
     if isinstance(error, dict):
-        return str(error.get("message") or error.get("detail") or "")[:1000], str(
-            error.get("code") or error.get("type") or ""
-        )
+        message = error.get("message") or error.get("detail") or ""
+        return str(message)[:1000], str(error.get("code") or error.get("type") or "")
     return str(error)[:1000], ""
 
 
-def _wanted_limit_name(said: str) -> str | None:
+def _wanted_limit_name(message: str) -> str | None:
     """The name a server wants for the limit on tokens, if that is its complaint."""
-    if "max_tokens" not in said or not re.search(
-        r"unsupported|not supported|unrecognized|unknown|extra", said, re.I
-    ):
-        return (
-            "max_tokens"
-            if re.search(
-                r"(?:unrecognized|unknown|extra|unsupported)[^.]{0,60}max_completion_tokens", said, re.I
-            )
-            else None
-        )
-    return "max_completion_tokens" if "max_completion_tokens" in said else None
+    refused = r"(?:unrecognized|unknown|extra|unsupported)"
+    if re.search(rf"(?:{refused}|not supported)", message, re.I) and "max_tokens" in message:
+        return "max_completion_tokens" if "max_completion_tokens" in message else None
+    is_new_name_refused = re.search(rf"{refused}[^.]{{0,60}}max_completion_tokens", message, re.I)
+    return "max_tokens" if is_new_name_refused else None

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
-from datetime import datetime
 from decimal import Decimal
 from importlib.metadata import version
 from typing import Any
@@ -56,28 +56,23 @@ def call_cost(
     *,
     overrides: Overrides | None = None,
     base_url: str = "",
-    at: datetime | None = None,
 ) -> Decimal | None:
-    """What a call cost in dollars; None where the model has no known price or the server told no tokens."""
+    """What a call cost in dollars; None where the model has no known price or the server reported no tokens."""
     if prompt_tokens is None or completion_tokens is None:
         return None
     cached = min(cached_tokens or 0, prompt_tokens)
-    price = _own_price(model, overrides)
+    own = (overrides or {}).get(model)
+    price = DEMO_PRICES.get(model) if own is None else Price.from_mapping(own)
     if price is not None:
         return price.cost(prompt_tokens, completion_tokens, cached)
-    return _table_cost(model, prompt_tokens, completion_tokens, cached, base_url, at)
+    from genai_prices import Usage, calc_price
 
-
-def max_cost(
-    model: str,
-    prompt_tokens_estimate: int,
-    max_tokens: int | None,
-    *,
-    overrides: Overrides | None = None,
-    base_url: str = "",
-) -> Decimal | None:
-    """The most a call may cost as far as is known before it: without `max_tokens`, its prompt; None without a price."""
-    return call_cost(model, prompt_tokens_estimate, max_tokens or 0, overrides=overrides, base_url=base_url)
+    usage = Usage(input_tokens=prompt_tokens, output_tokens=completion_tokens, cache_read_tokens=cached)
+    # By the server's address if the table knows it, else by the model's name alone.
+    for url in (base_url, None) if base_url else (None,):
+        with suppress(LookupError):
+            return Decimal(calc_price(usage, model, provider_api_url=url).total_price)
+    return None
 
 
 def has_price(model: str, *, overrides: Overrides | None = None, base_url: str = "") -> bool:
@@ -98,36 +93,6 @@ def estimate_tokens(text: str) -> int:
     """Roughly how many tokens a text is: four bytes each, so that scripts with long encodings count for more."""
     size = len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
     return (size + 3) // 4
-
-
-def _own_price(model: str, overrides: Overrides | None) -> Price | None:
-    if overrides and model in overrides:
-        return Price.from_mapping(overrides[model])
-    return DEMO_PRICES.get(model)
-
-
-def _table_cost(
-    model: str,
-    prompt_tokens: int,
-    completion_tokens: int,
-    cached_tokens: int,
-    base_url: str,
-    at: datetime | None,
-) -> Decimal | None:
-    """The price table's answer: by the server's address if the table knows it, else by the model's name alone."""
-    from genai_prices import Usage, calc_price
-
-    usage = Usage(
-        input_tokens=prompt_tokens, output_tokens=completion_tokens, cache_read_tokens=cached_tokens
-    )
-    for url in (base_url, None) if base_url else (None,):
-        try:
-            return Decimal(
-                calc_price(usage, model, provider_api_url=url, genai_request_timestamp=at).total_price
-            )
-        except LookupError:
-            continue
-    return None
 
 
 def _dollars(value: Any) -> Decimal:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import socket
@@ -57,11 +56,6 @@ class _Zygote:
             self.process.kill()
             self.process.wait()
 
-    def forget(self) -> None:
-        """Drop what a fork copied: the zygote is the other process's."""
-        self.door.close()
-        self.process.returncode = 0
-
 
 class Sandbox:
     """Runs code blocks, each in a process of its own; safe to call from many threads."""
@@ -80,6 +74,11 @@ class Sandbox:
         """The layers in force; starts the zygote if need be."""
         return self._running_zygote().plan
 
+    @property
+    def pid(self) -> int | None:
+        """The zygote's process id, once there is one."""
+        return self._zygote.process.pid if self._zygote else None
+
     def run(
         self,
         code: str,
@@ -91,10 +90,12 @@ class Sandbox:
     ) -> CodeResult:
         """Call the code's `main(data)` in a fresh process and say what came of it."""
         try:
-            job = _pack_job(code, data, limits, timeout_seconds)
-        except (TypeError, ValueError) as fault:
-            message = f"The data for the code is not JSON: {fault}."
+            bounds = asdict(limits) | {"cpu_seconds": timeout_seconds + 1}
+            text = json.dumps({"code": code, "data": data, "limits": bounds}, allow_nan=False)
+        except (TypeError, ValueError) as error:
+            message = f"The data for the code is not JSON: {error}."
             return CodeResult("error", error_type="BadInput", error_message=message)
+        job = wire.pack(wire.JOB, text.encode())
         trouble: Exception | None = None
         # A block touches nothing outside its folder, so one that was lost with its zygote may run again.
         for attempt in range(_TRIES):
@@ -103,8 +104,11 @@ class Sandbox:
             try:
                 return _run_once(zygote, job, limits, timeout_seconds, cancelled)
             except ZygoteLost as lost:
-                self._discard(zygote)
                 trouble = lost
+                with self._lock:
+                    if self._zygote is zygote:
+                        zygote.process.kill()
+                        self._end_zygote()
             except (NotStarted, OSError) as short:  # out of processes or descriptors: may pass
                 trouble = short
         raise SandboxUnavailable(f"the code could not be run in {_TRIES} tries: {trouble}") from trouble
@@ -123,12 +127,6 @@ class Sandbox:
                 self._finalizer = weakref.finalize(self, self._zygote.end)
             return self._zygote
 
-    def _discard(self, zygote: _Zygote) -> None:
-        with self._lock:
-            if self._zygote is zygote:
-                zygote.process.kill()
-                self._end_zygote()
-
     def _end_zygote(self) -> None:
         self._zygote = None
         if self._finalizer is not None:
@@ -141,7 +139,8 @@ class Sandbox:
         if self._finalizer is not None:
             self._finalizer.detach()
         if zygote is not None:
-            zygote.forget()
+            zygote.door.close()
+            zygote.process.returncode = 0  # the zygote is the other process's
 
 
 _all_sandboxes: weakref.WeakSet[Sandbox] = weakref.WeakSet()
@@ -153,12 +152,6 @@ def _after_fork_in_child() -> None:
 
 
 os.register_at_fork(after_in_child=_after_fork_in_child)
-
-
-def _pack_job(code: str, data: dict[str, Any], limits: CodeLimits, timeout_seconds: float) -> bytes:
-    bounds = asdict(limits) | {"cpu_seconds": timeout_seconds + 1}
-    job = {"code": code, "data": data, "limits": bounds}
-    return wire.pack(wire.JOB, json.dumps(job, allow_nan=False).encode())
 
 
 def _start_zygote(without: frozenset[str]) -> _Zygote:
@@ -174,9 +167,9 @@ def _start_zygote(without: frozenset[str]) -> _Zygote:
             pass_fds=[theirs.fileno()],
             start_new_session=True,
         )
-    except OSError as fault:
+    except OSError as error:
         ours.close()
-        raise SandboxUnavailable(f"the code sandbox could not be started: {fault}") from fault
+        raise SandboxUnavailable(f"the code sandbox could not be started: {error}") from error
     finally:
         theirs.close()
     zygote = _Zygote(process, ours, Plan())
@@ -184,10 +177,10 @@ def _start_zygote(without: frozenset[str]) -> _Zygote:
     try:
         hello = ours.recv(65536)
         zygote.plan = Plan(**json.loads(hello))
-    except (OSError, ValueError, TypeError) as fault:
+    except (OSError, ValueError, TypeError) as error:
         process.kill()
         zygote.end()
-        raise SandboxUnavailable(f"the code sandbox did not start: {fault or 'it ended at once'}") from fault
+        raise SandboxUnavailable(f"the code sandbox did not start: {error or 'it ended at once'}") from error
     return zygote
 
 
@@ -196,12 +189,10 @@ def _run_once(
 ) -> CodeResult:
     channel, block_end = socket.socketpair()
     control, zygote_end = socket.socketpair(socket.AF_UNIX, _PACKETS)
-    with contextlib.ExitStack() as stack:
-        for end in (channel, control):
-            stack.enter_context(end)
+    with channel, control:
         with block_end, zygote_end:
             try:
                 socket.send_fds(zygote.door, [b"run"], [block_end.fileno(), zygote_end.fileno()])
-            except OSError as fault:
-                raise ZygoteLost(str(fault)) from fault
+            except OSError as error:
+                raise ZygoteLost(str(error)) from error
         return Exchange(channel, control, job, limits, timeout_seconds).run(cancelled)

@@ -1,4 +1,4 @@
-"""One block's conversation: send the job, collect what comes, stop it when time or patience is over."""
+"""One block's conversation: send the job, collect what comes, stop it when time is over or nobody waits."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ import os
 import select
 import signal
 import socket
-import threading
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from .inside import wire
 from .inside.zygote import EXIT, NOT_STARTED
 from .results import CodeLimits, CodeResult, Status
 
-Cancelled = Callable[[], bool] | threading.Event | None
+Cancelled = Callable[[], bool] | None
 _CANCEL_CHECK_SECONDS = 0.1
 _GRACE_SECONDS = 0.5
 _LARGEST_FRAME = 64 * 1024
@@ -52,26 +52,24 @@ class Exchange:
         self._unpacker = wire.Unpacker(limits.output_bytes + _LARGEST_FRAME)
         self._stdout = bytearray()
         self._frame: tuple[bytes, bytes] | None = None
-        self._stop: tuple[Status, str, str] | None = None
+        self._stop: CodeResult | None = None
         self._exit: tuple[int, int] | None = None
 
     def run(self, cancelled: Cancelled) -> CodeResult:
         """Talk until the process has ended; raises ZygoteLost if nobody can say how it did."""
-        is_cancelled = cancelled.is_set if isinstance(cancelled, threading.Event) else cancelled
         self._channel.setblocking(False)
         self._send()  # a job of ordinary size fits the socket at once
         while self._exit is None:
-            self._step(self._patience(is_cancelled is not None))
-            if self._stop is None and is_cancelled is not None and is_cancelled():
+            left = max(0.0, self._deadline - time.monotonic()) if self._stop is None else 10.0
+            self._step(left if cancelled is None else min(left, _CANCEL_CHECK_SECONDS))
+            if self._stop is None and cancelled is not None and cancelled():
                 self._give_up("cancelled", "Cancelled", "The run was cancelled.")
             if self._stop is None and time.monotonic() >= self._deadline:
-                self._time_out()
-        self._drain()
+                message = f"The code did not finish within {self._timeout_seconds:g} seconds and was stopped."
+                self._give_up("timeout", "Timeout", message)
+        while self._channel.fileno() >= 0 and self._receive():
+            pass
         return self._result()
-
-    def _patience(self, is_cancellable: bool) -> float:
-        left = max(0.0, self._deadline - time.monotonic()) if self._stop is None else 10.0
-        return min(left, _CANCEL_CHECK_SECONDS) if is_cancellable else left
 
     def _step(self, seconds: float) -> None:
         poller = select.poll()
@@ -85,7 +83,7 @@ class Exchange:
         if events & (select.POLLIN | select.POLLHUP | select.POLLERR):
             self._receive()
         if self._control.fileno() in ready:
-            self._hear_the_end()
+            self._read_exit_report()
         elif not ready and self._stop is not None:
             raise ZygoteLost("the zygote does not answer")
 
@@ -110,8 +108,8 @@ class Exchange:
             return False
         try:
             frames = self._unpacker.feed(chunk)
-        except wire.Malformed as fault:
-            self._give_up("error", "MalformedResult", f"The code's process wrote what is no result: {fault}.")
+        except wire.Malformed as error:
+            self._give_up("error", "MalformedResult", f"The code's process wrote an invalid result: {error}.")
             self._channel.close()
             return False
         for kind, body in frames:
@@ -128,24 +126,20 @@ class Exchange:
             # All is said: what still runs has a moment to end by itself.
             self._deadline = min(self._deadline, time.monotonic() + _GRACE_SECONDS)
 
-    def _time_out(self) -> None:
-        message = f"The code did not finish within {self._timeout_seconds:g} seconds and was stopped."
-        self._give_up("timeout", "Timeout", message)
-
     def _give_up(self, status: Status, kind: str, message: str) -> None:
         """Have the process killed; the first reason counts, and a result already here counts more."""
         if self._stop is None:
-            self._stop = (status, kind, message)
+            self._stop = _failed(status, kind, message)
             with contextlib.suppress(OSError):
                 self._control.send(b"k")
 
-    def _hear_the_end(self) -> None:
+    def _read_exit_report(self) -> None:
         report = b""
         with contextlib.suppress(OSError):
             try:
                 report = self._control.recv(64)
             except ConnectionResetError:
-                # Our "kill" crossed the report: the first read tells of that, the second reads it.
+                # Our "kill" crossed the report: the first read fails because of that, the second reads it.
                 report = self._control.recv(64)
         if len(report) != EXIT.size:
             raise ZygoteLost("the zygote ended")
@@ -154,76 +148,59 @@ class Exchange:
             raise NotStarted(os.strerror(max_rss_kb))
         self._exit = (os.waitstatus_to_exitcode(status), max_rss_kb)
 
-    def _drain(self) -> None:
-        while self._channel.fileno() >= 0 and self._receive():
-            pass
-
     def _result(self) -> CodeResult:
         exit_code, max_rss_kb = self._exit or (0, 0)
-        found = self._verdict(exit_code)
-        return CodeResult(
-            **found,
+        if self._frame is not None:
+            found = _read_frame(*self._frame, self._limits)
+        else:
+            found = self._stop or _explain_exit(exit_code, self._limits)
+        return replace(
+            found,
             stdout=self._stdout.decode("utf-8", "replace")[: self._limits.stdout_bytes],
             duration_ms=(time.monotonic() - self._started) * 1000,
             max_rss_kb=max_rss_kb,
         )
 
-    def _verdict(self, exit_code: int) -> dict[str, Any]:
-        if self._frame is not None:
-            return _read_frame(*self._frame, self._limits)
-        if self._stop is not None:
-            status, kind, message = self._stop
-            return _failed(status, kind, message)
-        return _failed(*_explain_exit(exit_code, self._limits))
+
+def _failed(status: Status, kind: str, message: str) -> CodeResult:
+    return CodeResult(status, error_type=kind, error_message=message)
 
 
-def _failed(status: Status, kind: str, message: str) -> dict[str, Any]:
-    return {"status": status, "error_type": kind, "error_message": message}
-
-
-def _explain_exit(exit_code: int, limits: CodeLimits) -> tuple[Status, str, str]:
+def _explain_exit(exit_code: int, limits: CodeLimits) -> CodeResult:
     if exit_code == -signal.SIGXCPU:
-        return "limit", "CpuLimit", "The code used up its CPU time and was stopped."
+        return _failed("limit", "CpuLimit", "The code used up its CPU time and was stopped.")
     if exit_code == -signal.SIGXFSZ:
-        return "limit", "FileLimit", f"The code wrote a file larger than {limits.file_bytes:,} bytes."
+        message = f"The code wrote a file larger than {limits.file_bytes:,} bytes."
+        return _failed("limit", "FileLimit", message)
     if exit_code < 0:
         name = signal.Signals(-exit_code).name if -exit_code in set(signal.Signals) else str(-exit_code)
-        return "error", "ProcessDied", f"The code's process was ended by signal {name} before main returned."
-    return (
-        "error",
-        "ProcessExit",
-        f"The code's process ended with exit code {exit_code} before main returned.",
-    )
+        message = f"The code's process was ended by signal {name} before main returned."
+        return _failed("error", "ProcessDied", message)
+    message = f"The code's process ended with exit code {exit_code} before main returned."
+    return _failed("error", "ProcessExit", message)
 
 
-def _read_frame(kind: bytes, body: bytes, limits: CodeLimits) -> dict[str, Any]:
+def _read_frame(kind: bytes, body: bytes, limits: CodeLimits) -> CodeResult:
     """Believe nothing: the block's process could have written any bytes here."""
     try:
         if kind == wire.RESULT:
-            return {"status": "ok", "output": _strict_json(body)}
+            return CodeResult("ok", output=_strict_json(body))
         if kind == wire.FAILURE:
             return _read_failure(_strict_json(body), limits)
         if kind == wire.REFUSED:
             return _failed("error", "IsolationFailed", f"The code was not run: {body.decode()[:500]}.")
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as fault:
-        return _failed("error", "MalformedResult", f"The code's process wrote what is no result: {fault}.")
-    return _failed("error", "MalformedResult", "The code's process wrote what is no result.")
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+        return _failed("error", "MalformedResult", f"The code's process wrote an invalid result: {error}.")
+    return _failed("error", "MalformedResult", "The code's process wrote an invalid result.")
 
 
-def _read_failure(report: Any, limits: CodeLimits) -> dict[str, Any]:
+def _read_failure(report: Any, limits: CodeLimits) -> CodeResult:
     kind, message, line = str(report["type"]), str(report["message"]), report["line"]
-    status: Status = "error"
+    status: Status = "limit" if kind in ("MemoryError", "OutputTooLarge") else "error"
     if kind == "MemoryError":
-        status, message = (
-            "limit",
-            f"The code used more than {limits.memory_bytes // (1024 * 1024)} MB of memory.",
-        )
-    elif kind == "OutputTooLarge":
-        status = "limit"
-    found = _failed(status, kind, message)
-    found["line"] = line if isinstance(line, int) and line > 0 else None
-    found["source_line"] = str(report["source"])
-    return found
+        message = f"The code used more than {limits.memory_bytes // (1024 * 1024)} MB of memory."
+    place = line if isinstance(line, int) and line > 0 else None
+    return replace(_failed(status, kind, message), line=place, source_line=str(report["source"]))
 
 
 def _strict_json(body: bytes) -> Any:

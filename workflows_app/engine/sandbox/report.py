@@ -24,118 +24,82 @@ def isolation_report() -> tuple[Layer, ...]:
     sandbox = Sandbox()
     try:
         return describe(sandbox.plan, is_parent_hard=harden_parent())
-    except SandboxUnavailable as fault:
-        return (Layer("code blocks", False, f"weaker: none can run at all ({fault})."),)
+    except SandboxUnavailable as error:
+        return (Layer("code blocks", False, f"weaker: none can run at all ({error})."),)
     finally:
         sandbox.close()
 
 
 def describe(plan: Plan, *, is_parent_hard: bool) -> tuple[Layer, ...]:
-    """Turn a plan into sentences."""
-    layers: tuple[Layer, ...] = (
-        _files(plan),
-        _network(plan),
-        _processes(plan),
-        _memory(),
-        _folder(plan),
-        _user(plan),
-        _system_calls(plan),
-        _server(plan, is_parent_hard),
-    )
-    if "imports" in plan.faults:
-        text = "weaker: the blocks' own user cannot read the standard library; only modules loaded beforehand import."
-        layers += (Layer("imports", False, f"{text[:-1]} ({plan.faults['imports']})."),)
-    return layers
-
-
-def _why(plan: Plan, name: str) -> str:
-    return f"{name}: {plan.faults.get(name, 'not available')}"
-
-
-def _files(plan: Plan) -> Layer:
-    if plan.namespaces and plan.landlock:
-        text = "cut off by a private root with the standard library only, and by Landlock."
-    elif plan.namespaces:
-        text = f"cut off by a private root with the standard library only ({_why(plan, 'landlock')})."
-    elif plan.landlock:
-        text = f"cut off by Landlock; the names of files can still be seen ({_why(plan, 'namespaces')})."
-    else:
-        missing = f"{_why(plan, 'namespaces')}; {_why(plan, 'landlock')}"
-        whose = (
-            "everyone may read"
-            if plan.own_uid
-            else "the server's own user may read, its database and secret key included"
-        )
-        return Layer("files", False, f"weaker: code reads what {whose} ({missing}).")
-    return Layer("files", True, text)
-
-
-def _network(plan: Plan) -> Layer:
-    if plan.namespaces:
-        return Layer("network", True, "cut off by a namespace without any interface.")
-    if plan.seccomp:
-        return Layer("network", True, f"cut off by refusing every socket ({_why(plan, 'namespaces')}).")
-    if plan.landlock >= 4:
-        return Layer("network", False, "weaker: Landlock refuses TCP, but not UDP or unix sockets.")
-    return Layer("network", False, "weaker: code can open connections, to this machine's own services too.")
-
-
-def _processes(plan: Plan) -> Layer:
-    if plan.namespaces == "root":
-        return Layer("processes", True, "each block is alone in a PID namespace that ends with it.")
-    if plan.namespaces:
-        text = "each block is alone in a PID namespace that ends with it; the limit on their number is shared by the blocks of one server."
-        return Layer("processes", True, text)
-    if plan.seccomp:
-        return Layer("processes", True, f"a block may not start any ({_why(plan, 'namespaces')}).")
+    """Turn a plan into sentences; one that begins with "weaker" is about a layer that is not full."""
+    missing = {
+        name: f"{name}: {plan.missing.get(name, 'not available')}"
+        for name in ("namespaces", "landlock", "seccomp")
+    }
+    own_files = "everyone may read"
+    if not plan.own_uid:
+        own_files = "the server's own user may read, its database and secret key included"
     reach = "" if plan.own_uid else ", and it can signal the server"
-    text = (
-        f"weaker: what a block starts is looked for and killed after it{reach} ({_why(plan, 'namespaces')})."
-    )
-    return Layer("processes", False, text)
-
-
-def _memory() -> Layer:
-    return Layer("memory and time", True, "limited for each process; wall time is limited for the block.")
-
-
-def _folder(plan: Plan) -> Layer:
-    if plan.namespaces:
-        return Layer("own folder", True, "a memory file system with a size limit, gone with the block.")
-    return Layer(
-        "own folder",
-        False,
-        "weaker: a folder on disk, removed afterwards; each file is limited, their sum is not.",
-    )
-
-
-def _user(plan: Plan) -> Layer:
-    if plan.own_uid:
-        return Layer("user", True, "each block runs as an unprivileged user of its own.")
-    if plan.namespaces:
-        return Layer("user", True, "the server's own user, without any privilege, in a user namespace.")
-    return Layer("user", False, "weaker: code runs as the server's own user.")
-
-
-def _system_calls(plan: Plan) -> Layer:
-    if plan.seccomp:
-        return Layer(
-            "system calls",
-            True,
-            "starting programs, sockets, ptrace, mounts and some 50 more are refused by seccomp.",
+    alone = "each block is alone in a PID namespace that ends with it"
+    sentences = {
+        "files": _first(
+            f"weaker: code reads what {own_files} ({missing['namespaces']}; {missing['landlock']}).",
+            (
+                plan.namespaces and plan.landlock,
+                "cut off by a private root with the standard library only, and by Landlock.",
+            ),
+            (
+                plan.namespaces,
+                f"cut off by a private root with the standard library only ({missing['landlock']}).",
+            ),
+            (
+                plan.landlock,
+                f"cut off by Landlock; the names of files can still be seen ({missing['namespaces']}).",
+            ),
+        ),
+        "network": _first(
+            "weaker: code can open connections, to this machine's own services too.",
+            (plan.namespaces, "cut off by a namespace without any interface."),
+            (plan.seccomp, f"cut off by refusing every socket ({missing['namespaces']})."),
+            (plan.landlock >= 4, "weaker: Landlock refuses TCP, but not UDP or unix sockets."),
+        ),
+        "processes": _first(
+            f"weaker: what a block starts is looked for and killed after it{reach} ({missing['namespaces']}).",
+            (plan.namespaces == "root", f"{alone}."),
+            (plan.namespaces, f"{alone}; the limit on their number is shared by the blocks of one server."),
+            (plan.seccomp, f"a block may not start any ({missing['namespaces']})."),
+        ),
+        "memory and time": "limited for each process; wall time is limited for the block.",
+        "own folder": _first(
+            "weaker: a folder on disk, removed afterwards; each file is limited, their sum is not.",
+            (plan.namespaces, "a memory file system with a size limit, gone with the block."),
+        ),
+        "user": _first(
+            "weaker: code runs as the server's own user.",
+            (plan.own_uid, "each block runs as an unprivileged user of its own."),
+            (plan.namespaces, "the server's own user, without any privilege, in a user namespace."),
+        ),
+        "system calls": _first(
+            f"weaker: not filtered ({missing['seccomp']}).",
+            (
+                plan.seccomp,
+                "starting programs, sockets, ptrace, mounts and some 50 more are refused by seccomp.",
+            ),
+        ),
+        "server's memory": _first(
+            "weaker: this system does not let a process close its memory to others of its user.",
+            (is_parent_hard, "closed to other processes of the same user, its environment too."),
+            (plan.own_uid, "out of reach for the blocks' own users."),
+        ),
+    }
+    if "imports" in plan.missing:
+        sentences["imports"] = (
+            "weaker: the blocks' own user cannot read the standard library; "
+            f"only modules loaded beforehand import ({plan.missing['imports']})."
         )
-    return Layer("system calls", False, f"weaker: not filtered ({_why(plan, 'seccomp')}).")
+    return tuple(Layer(name, not text.startswith("weaker"), text) for name, text in sentences.items())
 
 
-def _server(plan: Plan, is_parent_hard: bool) -> Layer:
-    if is_parent_hard:
-        return Layer(
-            "server's memory", True, "closed to other processes of the same user, its environment too."
-        )
-    if plan.own_uid:
-        return Layer("server's memory", True, "out of reach for the blocks' own users.")
-    return Layer(
-        "server's memory",
-        False,
-        "weaker: this system does not let a process close its memory to others of its user.",
-    )
+def _first(otherwise: str, *choices: tuple[object, str]) -> str:
+    """The sentence of the first choice that holds."""
+    return next((sentence for holds, sentence in choices if holds), otherwise)

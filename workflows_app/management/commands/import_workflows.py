@@ -9,8 +9,9 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 from django.db import transaction
 
+from workflows_app.documents.files import import_file
 from workflows_app.engine.definition import InvalidDocument
-from workflows_app.files import import_file, workflow_files
+from workflows_app.engine.parse import SUFFIXES
 
 
 class Command(BaseCommand):
@@ -25,23 +26,23 @@ class Command(BaseCommand):
         folder: Path = options["folder"]
         if not folder.is_dir():
             raise CommandError(f"There is no folder {folder}.", returncode=2)
-        waiting = workflow_files(folder)
-        faults: dict[Path, InvalidDocument] = {}
+        waiting = sorted(path for path in folder.iterdir() if path.suffix in SUFFIXES)
+        failed: dict[Path, InvalidDocument] = {}
         if not waiting:
             raise CommandError(f"{folder} has no .yaml or .yml file.", returncode=2)
         with transaction.atomic():
             # A file may refer to one that comes later, so go round until nothing more can be saved.
             while waiting:
-                faults = {path: bad for path in waiting if (bad := self._import(path)) is not None}
-                if len(faults) == len(waiting):
+                failed = {path: bad for path in waiting if (bad := self._import(path)) is not None}
+                if len(failed) == len(waiting):
                     break
-                waiting = list(faults)
-            if faults:
-                for path, invalid in faults.items():
+                waiting = list(failed)
+            if failed:
+                for path, invalid in failed.items():
                     for fault in invalid.faults:
                         self.stderr.write(f"{path.name}: {fault}")
                 raise CommandError(
-                    f"{len(faults)} of the files have faults; nothing was imported.", returncode=1
+                    f"{len(failed)} of the files have errors; nothing was imported.", returncode=1
                 )
 
     def _import(self, path: Path) -> InvalidDocument | None:

@@ -7,6 +7,7 @@ import json
 import sys
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +15,12 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 from django.db import connection
 
-from workflows_app import executors, formats, services
+from workflows_app import executors, services
+from workflows_app.display import formats
+from workflows_app.documents.files import import_file
 from workflows_app.engine.definition import InvalidDocument
 from workflows_app.engine.json_text import storable_json
-from workflows_app.files import import_file
+from workflows_app.engine.parse import SUFFIXES
 from workflows_app.models import EventName, Run, RunStatus, Source, Workflow
 
 PASSED, FAILED, COULD_NOT_RUN = 0, 1, 2
@@ -27,7 +30,7 @@ LOOK_SECONDS = 0.1
 class Command(BaseCommand):
     """Starts a run in this process and waits for its end."""
 
-    help = "Run a workflow, given by its slug or as a YAML file, and wait for its end."
+    help = "Run a workflow, by its slug or from a YAML file, and wait for its end."
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument("workflow", help="a slug, or a path to a YAML file")
@@ -51,19 +54,19 @@ class Command(BaseCommand):
             worker.start()
         self._follow(run, loudly=options["watch"] or self.stdout.isatty())
         run.refresh_from_db()
-        self._tell(run)
+        self._summarize(run)
         sys.exit(PASSED if run.status == RunStatus.COMPLETED and run.eval_passed is not False else FAILED)
 
-    def _workflow(self, given: str) -> Workflow:
-        path = Path(given)
-        if path.suffix in (".yaml", ".yml"):
+    def _workflow(self, name: str) -> Workflow:
+        path = Path(name)
+        if path.suffix in SUFFIXES:
             if not path.is_file():
-                raise CommandError(f"There is no file {given}.", returncode=COULD_NOT_RUN)
+                raise CommandError(f"There is no file {name}.", returncode=COULD_NOT_RUN)
             return import_file(path).workflow
-        workflow = Workflow.objects.select_related("current_version__workflow").filter(slug=given).first()
+        workflow = Workflow.objects.select_related("current_version__workflow").filter(slug=name).first()
         if workflow is None:
             raise CommandError(
-                f"There is no workflow {given!r}; see `runsight export_workflows`.", returncode=COULD_NOT_RUN
+                f"There is no workflow {name!r}; see `runsight export_workflows`.", returncode=COULD_NOT_RUN
             )
         return workflow
 
@@ -71,9 +74,8 @@ class Command(BaseCommand):
         """Read the run's events as they come, until it is over."""
         seen = 0
         while True:
-            is_over = Run.objects.get(
-                pk=run.pk
-            ).is_terminal  # asked first, so that no event after it is missed
+            # Asked first, so that no event after it is missed.
+            is_over = Run.objects.get(pk=run.pk).is_terminal
             for event in run.events.filter(seq__gt=seen):
                 seen = event.seq
                 if loudly:
@@ -82,7 +84,7 @@ class Command(BaseCommand):
                 return
             time.sleep(LOOK_SECONDS)
 
-    def _tell(self, run: Run) -> None:
+    def _summarize(self, run: Run) -> None:
         verdict = {True: "passed", False: "failed", None: "no assertions"}[run.eval_passed]
         score = f", score {run.eval_score:.2f}" if run.eval_score is not None else ""
         self.stdout.write(f"{run}: {run.status}, {verdict}{score}, {run.duration_ms or 0:.0f} ms")
@@ -106,32 +108,27 @@ def _execute(run: Run) -> None:
         connection.close()
 
 
-def _inputs(workflow: Workflow, given: list[str]) -> dict[str, Any]:
+def _inputs(workflow: Workflow, pairs: list[str]) -> dict[str, Any]:
     """NAME=VALUE pairs; a value is JSON where it can be read as such and the workflow does not ask for a text."""
     version = workflow.current_version
     declared = (version.definition.inputs if version else None) or ()
     texts = {field.name for field in declared if field.type == "string"}
     values: dict[str, Any] = {}
-    for pair in given:
+    for pair in pairs:
         name, equals, value = pair.partition("=")
         if not equals or not name:
-            raise CommandError(f"--input {pair!r} will not do; use NAME=VALUE.", returncode=COULD_NOT_RUN)
-        values[name] = value if name in texts else _json_or_text(value)
+            raise CommandError(f"--input {pair!r} is not valid; use NAME=VALUE.", returncode=COULD_NOT_RUN)
+        values[name] = value
+        if name not in texts:
+            with suppress(ValueError):
+                values[name] = storable_json(value)
     return values
-
-
-def _json_or_text(value: str) -> Any:
-    try:
-        return storable_json(value)
-    except ValueError:
-        return value
 
 
 def _line(event: str, data: dict[str, Any]) -> str:
     node = data.get("node_id", "")
     if event == EventName.NODE_EVAL_COMPLETE:
-        score = "–" if data["eval_score"] is None else f"{data['eval_score']:.2f}"
-        return f"{'✓' if data['passed'] else '✗'} {node} scored {score}"
+        return f"{'✓' if data['passed'] else '✗'} {node} scored {formats.score(data['eval_score'])}"
     if event == EventName.NODE_FAILED:
         return f"! {node} {formats.failure(data['error'])}"
     return f"· {event.replace('_', ' ')} {node}".rstrip()

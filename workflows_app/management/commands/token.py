@@ -9,8 +9,9 @@ from typing import Any
 from django.contrib.auth import get_user_model
 from django.core.management.base import BaseCommand, CommandError
 
-from workflows_app import access, services
+from workflows_app import services
 from workflows_app.models import ApiToken
+from workflows_app.security import access
 
 
 class Command(BaseCommand):

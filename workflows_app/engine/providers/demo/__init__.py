@@ -4,30 +4,27 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import importlib
 import random
-from typing import Self
 
-from workflows_app.engine.providers.base import (
+from workflows_app.engine.providers import (
     ChatRequest,
     ChatResponse,
     Provider,
     ProviderError,
-    ProviderSettings,
 )
-from workflows_app.engine.providers.demo.task import Ask, Task, split_prompt
-from workflows_app.engine.providers.demo.wording import read_wording
+from workflows_app.engine.providers.demo.invoice import invoice
+from workflows_app.engine.providers.demo.prompt import Ask
+from workflows_app.engine.providers.demo.release import release_notes
+from workflows_app.engine.providers.demo.support import reply, triage
+from workflows_app.engine.providers.demo.writing import analysis, any_json, draft, review, summary
 from workflows_app.engine.providers.prices import estimate_tokens
-
-# Each file here adds its tasks to the family; their `order` decides, not the order of import.
-for _name in ("review", "invoice", "support", "release", "general"):
-    importlib.import_module(f"{__name__}.{_name}")
 
 MODELS = {  # milliseconds before the first token, milliseconds per token
     "demo-small": (180.0, 6.0),
     "demo-large": (420.0, 14.0),
 }
-_READ_AT_MOST = 20_000  # characters: a huge prompt is sampled, so that no demo answer takes long
+# The first that does not return None has recognised its kind of request; an analysis answers anything.
+TASKS = (review, invoice, triage, reply, release_notes, draft, any_json, summary)
 
 
 class DemoProvider(Provider):
@@ -50,11 +47,6 @@ class DemoProvider(Provider):
         self.sleep = sleep
         self.latency_scale = latency_scale
 
-    @classmethod
-    def from_settings(cls, settings: ProviderSettings) -> Self:
-        """Take seed, drift, sleep and latency_scale from the options."""
-        return cls(**settings.options)
-
     async def complete(self, request: ChatRequest) -> ChatResponse:
         """Answer at once, or after the simulated latency if it is to be slept."""
         response = self.answer(request)
@@ -69,8 +61,12 @@ class DemoProvider(Provider):
                 f"The demo provider has no model {request.model!r}; it has {' and '.join(MODELS)}.",
                 kind="refused",
             )
-        rng = random.Random(self._seed_for(request))  # noqa: S311  # must repeat, guards nothing
-        text = self._text(request, rng)
+        identity = (self.seed, request.seed_key, request.model, request.system_prompt, request.prompt)
+        text = "\0".join([*map(str, identity), repr(request.temperature)])
+        seed = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+        rng = random.Random(int.from_bytes(seed, "big"))  # noqa: S311  # must repeat, guards nothing
+        ask = Ask(request, rng, self.drift)
+        text = next((said for task in TASKS if (said := task(ask)) is not None), None) or analysis(ask)
         completion_tokens = estimate_tokens(text)
         if request.max_tokens is not None and completion_tokens > request.max_tokens:
             text, completion_tokens = text[: 4 * request.max_tokens], request.max_tokens
@@ -84,27 +80,4 @@ class DemoProvider(Provider):
             cached_tokens=0,
             model=request.model,
             latency_ms=round(latency_ms, 3),
-        )
-
-    def _text(self, request: ChatRequest, rng: random.Random) -> str:
-        system, prompt = request.system_prompt[:_READ_AT_MOST], request.prompt[:_READ_AT_MOST]
-        instructions, material = split_prompt(prompt)
-        instructions = f"{system}\n{instructions}"
-        wording = read_wording(instructions)
-        slip = wording.slip_chance(request.model, request.temperature, self.drift)
-        ask = Ask(system, prompt, instructions, material, wording, rng, slip, self.drift)
-        task = next(task for task in Task.known if task.recognises(ask))
-        return task.answer(ask)
-
-    def _seed_for(self, request: ChatRequest) -> int:
-        parts = (
-            str(self.seed),
-            request.seed_key,
-            request.model,
-            request.system_prompt,
-            request.prompt,
-            repr(request.temperature),
-        )
-        return int.from_bytes(
-            hashlib.blake2b("\0".join(parts).encode("utf-8", "surrogatepass"), digest_size=8).digest(), "big"
         )

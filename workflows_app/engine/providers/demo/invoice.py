@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from datetime import date
+from contextlib import suppress
+from datetime import datetime
 from typing import Any
 
-from workflows_app.engine.providers.demo.task import Ask, Task, answer_json, select_keys
+from workflows_app.engine.providers.demo.prompt import Ask
 
 _NUMBER = re.compile(
     r"\b(?:invoice|rechnung|bill)[ \t]*(?:number|no\.?|nr\.?|id|#)?[ \t]*[:#]?[ \t]*#?([A-Z]{0,6}[-/]?\d[\w/-]{1,20})",
@@ -36,35 +37,22 @@ _COLUMNS = re.compile(
     + _MONEY,
     re.M,
 )
-_MONTHS = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"]
-_SYNONYMS = {
-    "supplier": "vendor", "vendor_name": "vendor", "seller": "vendor", "number": "invoice_number", "invoice_no": "invoice_number",
-    "invoice_id": "invoice_number", "invoice_date": "date", "issue_date": "date", "due": "due_date", "items": "line_items",
-    "lines": "line_items", "net": "subtotal", "vat": "tax", "tax_amount": "tax", "amount": "total", "total_amount": "total",
-    "amount_due": "total", "grand_total": "total",
-}  # fmt: skip
+_DATE_FORMS = ("%Y-%m-%d", "%d-%m-%Y", "%d %b %Y", "%d %B %Y", "%b %d %Y", "%B %d %Y")
 
 
-class Invoice(Task):
+def invoice(ask: Ask) -> str | None:
     """JSON from the text of an invoice."""
-
-    order = 20
-
-    @staticmethod
-    def recognises(ask: Ask) -> bool:
-        return ask.wording.wants_json and "invoice" in ask.both.lower()
-
-    @staticmethod
-    def answer(ask: Ask) -> str:
-        facts = read_invoice(ask.material)
-        items = len(facts["line_items"])
-        reasons = [
-            f"The letterhead names {facts['vendor'] or 'no vendor'}, and the number given is {facts['invoice_number'] or 'missing'}.",
-            f"I count {items} line item{'' if items == 1 else 's'} and compared their sum with the subtotal.",
-            f"The subtotal is {facts['subtotal']} and the tax {facts['tax']}.",
-            f"That agrees with a total of {facts['total']} {facts['currency'] or ''}".rstrip() + ".",
-        ]
-        return answer_json(ask, select_keys(ask, facts, _SYNONYMS), reasons)
+    if not ask.wants_json or "invoice" not in ask.both.lower():
+        return None
+    facts = read_invoice(ask.material)
+    items = len(facts["line_items"])
+    reasons = [
+        f"The letterhead names {facts['vendor'] or 'no vendor'}, and the number given is {facts['invoice_number'] or 'missing'}.",
+        f"I count {items} line item{'' if items == 1 else 's'} and compared their sum with the subtotal.",
+        f"The subtotal is {facts['subtotal']} and the tax {facts['tax']}.",
+        f"That agrees with a total of {facts['total']} {facts['currency'] or ''}".rstrip() + ".",
+    ]
+    return ask.as_json(facts, reasons)
 
 
 def read_invoice(text: str) -> dict[str, Any]:
@@ -80,12 +68,14 @@ def read_invoice(text: str) -> dict[str, Any]:
     number = _NUMBER.search(text)
     due = _DUE.search(text)
     dated = _DATED.search(text) or _ANY_DATE.search(text)
+    vendor = _VENDOR.search(text) or _COMPANY.search(text)
+    currency = _CODE.search(text)
     return {
-        "vendor": _vendor(text),
+        "vendor": vendor[1].strip() if vendor else text.strip().partition("\n")[0].strip()[:60] or None,
         "invoice_number": number[1] if number else None,
         "date": _iso(dated[1]) if dated else None,
         "due_date": _iso(due[1]) if due else None,
-        "currency": _currency(text),
+        "currency": currency[1] if currency else next((c for s, c in _SYMBOLS.items() if s in text), None),
         "line_items": items,
         "subtotal": subtotal,
         "tax": tax,
@@ -93,37 +83,20 @@ def read_invoice(text: str) -> dict[str, Any]:
     }
 
 
-def _vendor(text: str) -> str | None:
-    match = _VENDOR.search(text) or _COMPANY.search(text)
-    if match:
-        return match[1].strip()
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    return lines[0][:60] if lines else None
-
-
-def _currency(text: str) -> str | None:
-    code = _CODE.search(text)
-    return code[1] if code else next((code for symbol, code in _SYMBOLS.items() if symbol in text), None)
-
-
 def _line_items(text: str) -> list[dict[str, Any]]:
     found = [(name, quantity, price) for quantity, name, price in _TIMES.findall(text)] or _COLUMNS.findall(
         text
     )
-    items = []
-    for name, quantity, price in found[:50]:
-        unit_price = parse_amount(price)
-        if unit_price is not None:
-            amount = round(int(quantity) * unit_price, 2)
-            items.append(
-                {
-                    "description": name.strip(),
-                    "quantity": int(quantity),
-                    "unit_price": unit_price,
-                    "amount": amount,
-                }
-            )
-    return items
+    return [
+        {
+            "description": name.strip(),
+            "quantity": int(quantity),
+            "unit_price": unit_price,
+            "amount": round(int(quantity) * unit_price, 2),
+        }
+        for name, quantity, price in found[:50]
+        if (unit_price := parse_amount(price)) is not None
+    ]
 
 
 def _amount(match: re.Match[str] | None) -> float | None:
@@ -144,16 +117,10 @@ def parse_amount(text: str) -> float | None:
         return None
 
 
-def _iso(text: str) -> str | None:
+def _iso(text: str) -> str:
     """The date in ISO form; what cannot be a date stays as it was written."""
-    if re.fullmatch(r"\d{4}-\d{2}-\d{2}", text):
-        return text
-    try:
-        numbers = [int(number) for number in re.findall(r"\d+", text)]
-        if len(numbers) == 3:
-            return date(numbers[2], numbers[1], numbers[0]).isoformat()
-        name = re.search(r"[A-Za-z]{3}", text)
-        month = _MONTHS.index(name[0].lower()) + 1 if name else 0
-        return date(numbers[1], month, numbers[0]).isoformat()
-    except (ValueError, IndexError):
-        return text
+    plain = re.sub(r"(?<=\d)[./](?=\d)", "-", text).replace(",", "").replace(".", "")
+    for form in _DATE_FORMS:
+        with suppress(ValueError):
+            return datetime.strptime(plain, form).date().isoformat()
+    return text

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from workflows_app.engine.providers.demo.task import Ask, Task, answer_json, clip_words, select_keys
+from workflows_app.engine.providers.demo.prompt import Ask
 
 _CATEGORIES = {
     "billing": ("invoice", "refund", "charge", "charged", "payment", "billing", "subscription", "card", "price", "receipt", "money"),
@@ -33,13 +33,8 @@ _NAME = re.compile(
     r"\b(?i:my name is|i am|i'm|regards,|cheers,|thanks,|best,)\s+([A-Z][a-z]{2,15})\b|^-?\s*([A-Z][a-z]{2,15})\s*\Z",
     re.M,
 )
-_NAME_SAFE = frozenset({"Still", "Very", "Not", "Trying", "Using", "The", "Getting", "Unable", "Really"})
+_NOT_NAMES = frozenset({"Still", "Very", "Not", "Trying", "Using", "The", "Getting", "Unable", "Really"})
 _REFERENCE = re.compile(r"(?<!\w)(?:#|order |ticket |invoice )#?([A-Z]{0,4}-?\d{3,10})\b", re.I)
-_SYNONYMS = {
-    "type": "category", "label": "category", "topic": "category", "queue": "category", "urgency": "priority", "severity": "priority",
-    "mood": "sentiment", "tone": "sentiment", "subject": "summary", "escalate": "needs_human", "reason": "summary",
-    "order_id": "reference", "ticket_id": "reference", "order": "reference",
-}  # fmt: skip
 _STEPS = {
     "billing": ["I have opened the billing record and will check the charge against your plan", "If it was taken twice, the refund reaches your account within five working days"],
     "bug": ["I could follow the steps you describe and have passed them to our engineers", "Until the fix is out, signing out and clearing the cache usually brings the page back"],
@@ -50,70 +45,47 @@ _STEPS = {
 }  # fmt: skip
 
 
-class Triage(Task):
+def triage(ask: Ask) -> str | None:
     """A classification of a customer's message."""
-
-    order = 30
-
-    @staticmethod
-    def recognises(ask: Ask) -> bool:
-        if not _SUPPORT.search(ask.both):
-            return False
-        return bool(_TRIAGE.search(ask.instructions)) or (
-            ask.wording.wants_json and "category" in ask.wording.keys
-        )
-
-    @staticmethod
-    def answer(ask: Ask) -> str:
-        facts = classify(ask.material, ask)
-        if not ask.wording.wants_json:
-            return str(facts["category"])
-        reasons = [
-            f"The customer writes about {facts['category'].replace('_', ' ')}, which I take from the words used.",
-            f"The tone reads {facts['sentiment']}, and the wording makes this a {facts['priority']} priority.",
-            "Other teams might see it differently, so I weighed the alternatives before I decided.",
-        ]
-        return answer_json(ask, select_keys(ask, facts, _SYNONYMS), reasons)
+    is_asked = _TRIAGE.search(ask.instructions) or (ask.wants_json and "category" in ask.keys)
+    if not is_asked or not _SUPPORT.search(ask.both):
+        return None
+    facts = classify(ask.material, ask)
+    if not ask.wants_json:
+        return str(facts["category"])
+    reasons = [
+        f"The customer writes about {facts['category'].replace('_', ' ')}, which I take from the words used.",
+        f"The tone reads {facts['sentiment']}, and the wording makes this a {facts['priority']} priority.",
+        "Other teams might see it differently, so I weighed the alternatives before I decided.",
+    ]
+    return ask.as_json(facts, reasons)
 
 
-class Reply(Task):
+def reply(ask: Ask) -> str | None:
     """An answer to a customer, with greeting, next steps and signature."""
-
-    order = 40
-
-    @staticmethod
-    def recognises(ask: Ask) -> bool:
-        return bool(_REPLY.search(ask.instructions) and _SUPPORT.search(ask.both))
-
-    @staticmethod
-    def answer(ask: Ask) -> str:
-        message = ask.material
-        facts = classify(message, ask)
-        name = _name(message)
-        reference = f" about {facts['reference']}" if facts["reference"] else ""
-        opening = ask.pick(
-            ["Thank you for writing to us", "Thanks for getting in touch", "Thank you for your message"]
-        )
-        sorry = (
-            " I am sorry for the trouble this has caused."
-            if facts["sentiment"] == "negative" or facts["category"] == "bug"
-            else ""
-        )
-        first, second = _STEPS[facts["category"]]
-        promise = ask.pick(
-            [
-                "I will write again as soon as there is news.",
-                "I stay with this until it is solved.",
-                "I will follow up tomorrow.",
-            ]
-        )
-        closing = ask.pick(["Kind regards", "Best regards", "With kind regards"])
-        text = f"Hello{' ' + name if name else ''},\n\n{opening}{reference}.{sorry}\n\n{first}. {second}. {promise}"
-        if ask.slip > 0.3 and ask.slips():
-            return clip_words(
-                text.replace(sorry, ""), ask.wording.max_words
-            )  # a careless answer: no apology, no signature
-        return clip_words(text, ask.wording.max_words) + f"\n\n{closing}\nSupport team"
+    if not (_REPLY.search(ask.instructions) and _SUPPORT.search(ask.both)):
+        return None
+    facts = classify(ask.material, ask)
+    named = _NAME.search(ask.material)
+    name = (named[1] or named[2]) if named else ""
+    greeting = f"Hello {name}" if name and name not in _NOT_NAMES else "Hello"
+    reference = f" about {facts['reference']}" if facts["reference"] else ""
+    opening = ask.pick(
+        "Thank you for writing to us", "Thanks for getting in touch", "Thank you for your message"
+    )
+    is_sorry = facts["sentiment"] == "negative" or facts["category"] == "bug"
+    sorry = " I am sorry for the trouble this has caused." if is_sorry else ""
+    first, second = _STEPS[facts["category"]]
+    promise = ask.pick(
+        "I will write again as soon as there is news.",
+        "I stay with this until it is solved.",
+        "I will follow up tomorrow.",
+    )
+    closing = ask.pick("Kind regards", "Best regards", "With kind regards")
+    text = f"{greeting},\n\n{opening}{reference}.{sorry}\n\n{first}. {second}. {promise}"
+    if ask.slip > 0.3 and ask.slips():
+        return ask.clip(text.replace(sorry, ""))  # a careless answer: no apology, no signature
+    return ask.clip(text) + f"\n\n{closing}\nSupport team"
 
 
 def classify(message: str, ask: Ask) -> dict[str, Any]:
@@ -128,7 +100,7 @@ def classify(message: str, ask: Ask) -> dict[str, Any]:
         "high" if urgent else "normal" if negative or category in {"bug", "billing", "account"} else "low"
     )
     reference = _REFERENCE.search(message)
-    total = sum(hits.values())
+    share = hits.get(category, 0) / (sum(hits.values()) or 1)
     return {
         "category": category,
         "priority": priority,
@@ -136,13 +108,7 @@ def classify(message: str, ask: Ask) -> dict[str, Any]:
         "summary": _summary(message),
         "needs_human": urgent or negative,
         "reference": reference[1] if reference else None,
-        "confidence": round(
-            min(
-                0.98,
-                0.55 + 0.4 * (hits.get(category, 0) / total if total else 0) + ask.rng.uniform(-0.03, 0.03),
-            ),
-            2,
-        ),
+        "confidence": round(min(0.98, 0.55 + 0.4 * share + ask.rng.uniform(-0.03, 0.03)), 2),
         "language": "en",
     }
 
@@ -152,9 +118,3 @@ def _summary(message: str) -> str:
     text = sentences[0] if sentences else message.strip()
     words = text.split()
     return " ".join(words[:18]) + ("…" if len(words) > 18 else "")
-
-
-def _name(message: str) -> str:
-    match = _NAME.search(message)
-    name = (match[1] or match[2]) if match else ""
-    return "" if name in _NAME_SAFE else name

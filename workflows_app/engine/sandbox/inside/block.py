@@ -12,6 +12,7 @@ import socket
 import sys
 import tempfile
 import time
+import traceback
 import types
 from typing import Any, NoReturn
 
@@ -54,7 +55,7 @@ class BoundedOutput(io.TextIOBase):
             self._sent_at = time.monotonic()
 
 
-class Unfit(Exception):
+class BadOutput(Exception):
     """What main returned cannot be the block's output."""
 
     def __init__(self, kind: str, message: str) -> None:
@@ -110,7 +111,7 @@ def _outcome(job: dict[str, Any]) -> bytes:
     except MemoryError as error:
         confine.use_memory_slack()
         return _failure("MemoryError", "The code ran out of memory.", _line(error))
-    except Unfit as error:
+    except BadOutput as error:
         return _failure(error.kind, str(error), None)
     except SystemExit as error:
         message = f"The code called sys.exit({error.code!r}); return a value from main instead."
@@ -129,42 +130,37 @@ def _call_main(code: str, data: Any) -> Any:
     exec(compile(code, FILENAME, "exec", dont_inherit=True), module.__dict__)  # noqa: S102 - the purpose
     main = getattr(module, "main", None)
     if not callable(main):
-        raise Unfit("NoMain", "The code defines no function main(data).")
+        raise BadOutput("NoMain", "The code defines no function main(data).")
     return main(data)
 
 
 def _as_json(value: Any, most: int) -> bytes:
+    not_json = "a value that is not JSON"
     try:
-        text = json.dumps(value, ensure_ascii=False, allow_nan=False)
-    except ValueError as error:
-        if "JSON compliant" not in str(error):
-            raise Unfit("NotJSON", f"main returned a value that is not JSON: {error}.") from None
-        raise Unfit("NotJSON", "main returned NaN or an infinity, which JSON cannot hold.") from None
-    except RecursionError:
-        raise Unfit("NotJSON", "main returned a value that is nested too deeply for JSON.") from None
-    except TypeError as error:
-        raise Unfit(
-            "NotJSON", f"main returned a value that is not JSON: {error}. Return dict, list, text, numbers."
-        ) from None
-    try:
-        body = text.encode()
+        body = json.dumps(value, ensure_ascii=False, allow_nan=False).encode()
     except UnicodeEncodeError:
-        raise Unfit("NotJSON", "main returned text with half a surrogate pair, not valid Unicode.") from None
-    if len(body) > most:
-        raise Unfit(
-            "OutputTooLarge", f"main returned {len(body):,} bytes of JSON; at most {most:,} are kept."
-        )
-    return body
+        what = "text with half a surrogate pair, not valid Unicode"
+    except ValueError as error:
+        is_number = "JSON compliant" in str(error)
+        what = "NaN or an infinity, which JSON cannot hold" if is_number else f"{not_json}: {error}"
+    except RecursionError:
+        what = "a value that is nested too deeply for JSON"
+    except TypeError as error:
+        what = f"{not_json}: {error}. Return dict, list, text, numbers"
+    else:
+        if len(body) <= most:
+            return body
+        message = f"main returned {len(body):,} bytes of JSON; at most {most:,} are kept."
+        raise BadOutput("OutputTooLarge", message)
+    raise BadOutput("NotJSON", f"main returned {what}.")
 
 
 def _line(error: BaseException) -> int | None:
     """Find the deepest line of the user's own code in the traceback."""
     line = None
-    trace = error.__traceback__
-    while trace is not None:
-        if trace.tb_frame.f_code.co_filename == FILENAME:
-            line = trace.tb_lineno
-        trace = trace.tb_next
+    for frame, number in traceback.walk_tb(error.__traceback__):
+        if frame.f_code.co_filename == FILENAME:
+            line = number
     return line
 
 

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import ctypes
+import math
 import os
 import resource
 import signal
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from . import filesystem, landlock, linux, seccomp, wire
+from . import filesystem, landlock, linux, seccomp
 
 _HIGH_FD = 100
 _SLACK_BYTES = 32 * 1024 * 1024
-_NO_CEILING = 1 << 62
 _FIRST_OWN_UID = 1_500_000_000
 UIDS_PER_ZYGOTE = 64
 _ZYGOTE_PROCESSES = 2
@@ -29,25 +29,21 @@ class Plan:
     landlock: int = 0
     seccomp: bool = False
     no_new_privs: bool = False
-    faults: dict[str, str] = field(default_factory=dict)  # why a layer is missing
+    missing: dict[str, str] = field(default_factory=dict)  # why a layer is missing
 
 
 def first_own_uid(zygote_pid: int) -> int:
     """Choose unprivileged users that no account has, inside what this container maps; 0 for none."""
     if os.geteuid() != 0:
         return 0
-    highest = _highest_uid()
+    try:
+        with open("/proc/self/uid_map", encoding="ascii") as ranges:  # noqa: PTH123
+            highest = max(int(line.split()[0]) + int(line.split()[2]) - 1 for line in ranges)
+    except (OSError, ValueError):
+        highest = 65533
     if highest >= _FIRST_OWN_UID + 4_194_304 * UIDS_PER_ZYGOTE:
         return _FIRST_OWN_UID + zygote_pid % 4_194_304 * UIDS_PER_ZYGOTE
     return highest - 2048 + zygote_pid % 24 * UIDS_PER_ZYGOTE if highest > 10_000 else 0
-
-
-def _highest_uid() -> int:
-    try:
-        with open("/proc/self/uid_map", encoding="ascii") as ranges:  # noqa: PTH123
-            return max(int(line.split()[0]) + int(line.split()[2]) - 1 for line in ranges)
-    except (OSError, ValueError):
-        return 65533
 
 
 @dataclass
@@ -56,7 +52,6 @@ class Tools:
 
     grants: list[tuple[str, int]]
     program: ctypes.Array[ctypes.c_char] | None
-    ceilings: dict[str, int]
     others: int  # processes of the same user that count towards a block's limit
 
     @classmethod
@@ -66,7 +61,7 @@ class Tools:
         program = seccomp.build(has_own_pids=True, pid=0) if plan.seccomp and has_namespaces else None
         others = _ZYGOTE_PROCESSES if has_namespaces else _threads_of_user(os.geteuid()) + _MARGIN
         grants = filesystem.grants(has_private_root=has_namespaces)
-        return cls(grants, program, _ceilings(), others)
+        return cls(grants, program, others)
 
 
 @dataclass
@@ -101,7 +96,7 @@ def confine(cell: Cell, limits: dict[str, int]) -> None:
         os.chown(folder, uid, uid)
     os.chdir(folder)
     os.umask(0o077)
-    _limit(limits, limits["processes"] + cell.counted_too, tools.ceilings)
+    _limit(limits, limits["processes"] + cell.counted_too)
     if uid:
         os.setgroups([])
         os.setresgid(uid, uid, uid)
@@ -116,10 +111,7 @@ def confine(cell: Cell, limits: dict[str, int]) -> None:
     if plan.landlock:
         landlock.restrict(plan.landlock, [*tools.grants, (folder, landlock.OWN)])
     if plan.seccomp:
-        program = tools.program or seccomp.build(has_own_pids=False, pid=os.getpid())
-        if program is None:
-            raise linux.Unsupported("no system call table for this machine")
-        seccomp.install(program)
+        seccomp.install(tools.program or seccomp.build(has_own_pids=False, pid=os.getpid()))
 
 
 def close_all_but(channel_fd: int) -> int:
@@ -129,17 +121,13 @@ def close_all_but(channel_fd: int) -> int:
     for standard in (0, 1, 2):
         os.dup2(nothing, standard)
     os.closerange(3, _HIGH_FD)
-    os.closerange(_HIGH_FD + 1, _open_files())
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    os.closerange(_HIGH_FD + 1, 65536 if soft == resource.RLIM_INFINITY else min(soft, 1 << 20))
     return _HIGH_FD
 
 
-def _open_files() -> int:
-    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    return 65536 if soft == resource.RLIM_INFINITY else min(soft, 1 << 20)
-
-
-def _limit(limits: dict[str, int], processes: int, ceilings: dict[str, int]) -> None:
-    cpu = wire.whole_seconds(limits["cpu_seconds"])
+def _limit(limits: dict[str, int], processes: int) -> None:
+    cpu = max(1, math.ceil(limits["cpu_seconds"]))  # the kernel knows whole seconds only
     wanted = {
         "RLIMIT_CPU": (cpu, cpu + 1),
         "RLIMIT_FSIZE": (limits["file_bytes"], limits["file_bytes"]),
@@ -152,24 +140,17 @@ def _limit(limits: dict[str, int], processes: int, ceilings: dict[str, int]) -> 
         "RLIMIT_AS": (limits["memory_bytes"], limits["memory_bytes"] + _SLACK_BYTES),
     }
     for name, (soft, hard) in wanted.items():
-        if name not in ceilings:
-            continue
-        ceiling = ceilings[name]
+        kind = getattr(resource, name, None)
+        if kind is None:
+            continue  # not a limit of this system
+        _, ceiling = resource.getrlimit(kind)  # none can be raised
+        if ceiling == resource.RLIM_INFINITY:
+            ceiling = hard
         try:
-            resource.setrlimit(getattr(resource, name), (min(soft, ceiling), min(hard, ceiling)))
+            resource.setrlimit(kind, (min(soft, ceiling), min(hard, ceiling)))
         except (ValueError, OSError):
             if linux.IS_LINUX:
                 raise  # elsewhere some limits exist in name only
-
-
-def _ceilings() -> dict[str, int]:
-    """Read the hard limits this process has itself; none can be raised."""
-    found = {}
-    for name in vars(resource):
-        if name.startswith("RLIMIT_"):
-            _, hard = resource.getrlimit(getattr(resource, name))
-            found[name] = _NO_CEILING if hard == resource.RLIM_INFINITY else hard
-    return found
 
 
 def use_memory_slack() -> None:

@@ -6,6 +6,7 @@ import os
 import signal
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import NoReturn
 
 from . import confine, filesystem, landlock, linux, seccomp
@@ -20,38 +21,36 @@ _FINE = "fine"
 def find_plan(without: frozenset[str] = frozenset()) -> confine.Plan:
     """Choose the strongest set of layers that works here, leaving out those named."""
     uid = confine.first_own_uid(os.getpid())
-    faults = dict.fromkeys(without, "switched off")
+    missing = dict.fromkeys(without, "switched off")
     if not linux.IS_LINUX:
-        faults = dict.fromkeys(("namespaces", "landlock", "seccomp"), "not offered by this operating system")
-        return confine.Plan(own_uid=uid, faults=faults)
-    namespaces = "" if "namespaces" in without else _namespaces(faults)
+        missing = dict.fromkeys(("namespaces", "landlock", "seccomp"), "not offered by this operating system")
+        return confine.Plan(own_uid=uid, missing=missing)
+    namespaces = "" if "namespaces" in without else _namespaces(missing)
     if namespaces == "user":
         uid = 0  # only one user is mapped there
-    privs = _fault(lambda: linux.prctl(linux.PR_SET_NO_NEW_PRIVS, 1)) is None
+    privs = _error_of(lambda: linux.prctl(linux.PR_SET_NO_NEW_PRIVS, 1)) is None
     abi = landlock.version()
-    if "landlock" not in without:
-        _note(faults, "landlock", _fault(lambda: _try_landlock(abi)) if abi else "not offered by this kernel")
-    if "seccomp" not in without:
-        _note(faults, "seccomp", _fault(_try_seccomp))
-    abi = 0 if "landlock" in faults else abi
+    attempts: dict[str, Callable[[], None]] = {
+        "landlock": lambda: _try_landlock(abi),
+        "seccomp": _try_seccomp,
+    }
     if uid and not namespaces:
-        _note(faults, "imports", _fault(partial(_try_imports, uid, filesystem.standard_library())))
-    return confine.Plan(namespaces, uid, abi, "seccomp" not in faults, privs, faults)
+        attempts["imports"] = partial(_try_imports, uid, filesystem.standard_library())
+    for name, attempt in attempts.items():
+        if name not in without and (error := _error_of(attempt)) is not None:
+            missing[name] = error
+    abi = 0 if "landlock" in missing else abi
+    return confine.Plan(namespaces, uid, abi, "seccomp" not in missing, privs, missing)
 
 
-def _note(faults: dict[str, str], name: str, fault: str | None) -> None:
-    if fault is not None:
-        faults[name] = fault
-
-
-def _namespaces(faults: dict[str, str]) -> str:
+def _namespaces(missing: dict[str, str]) -> str:
     kinds = ("root", "user") if os.geteuid() == 0 else ("user",)
     for kind in kinds:
-        fault = _fault(partial(_try_namespaces, kind))
-        if fault is None:
-            faults.pop("namespaces", None)
+        error = _error_of(partial(_try_namespaces, kind))
+        if error is None:
+            missing.pop("namespaces", None)
             return kind
-        faults.setdefault("namespaces", fault)
+        missing.setdefault("namespaces", error)
     return ""
 
 
@@ -64,9 +63,9 @@ def enter_namespaces(kind: str) -> None:
         _become_ordinary()
     uid, gid = os.geteuid(), os.getegid()
     linux.unshare(linux.CLONE_NEWUSER | _SHARED)
-    _write("/proc/self/setgroups", "deny")
-    _write("/proc/self/uid_map", f"{_NOBODY} {uid} 1")
-    _write("/proc/self/gid_map", f"{_NOBODY} {gid} 1")
+    Path("/proc/self/setgroups").write_text("deny")
+    Path("/proc/self/uid_map").write_text(f"{_NOBODY} {uid} 1")
+    Path("/proc/self/gid_map").write_text(f"{_NOBODY} {gid} 1")
 
 
 def _become_ordinary() -> None:
@@ -85,14 +84,6 @@ def build_inside() -> int:
     own = os.open("/proc/self/ns/pid", os.O_RDONLY | os.O_CLOEXEC)
     filesystem.enter_private_root()
     return own
-
-
-def _write(path: str, text: str) -> None:
-    fd = os.open(path, os.O_WRONLY)
-    try:
-        os.write(fd, text.encode())
-    finally:
-        os.close(fd)
 
 
 def _try_namespaces(kind: str) -> None:
@@ -121,25 +112,24 @@ def _try_imports(uid: int, paths: list[str]) -> None:
 
 
 def _try_landlock(abi: int) -> None:
+    if not abi:
+        raise linux.Unsupported("not offered by this kernel")
     linux.prctl(linux.PR_SET_NO_NEW_PRIVS, 1)
     landlock.restrict(abi, [("/usr", landlock.READ)])
 
 
 def _try_seccomp() -> None:
     linux.prctl(linux.PR_SET_NO_NEW_PRIVS, 1)
-    program = seccomp.build(has_own_pids=True, pid=os.getpid())
-    if program is None:
-        raise linux.Unsupported("no system call table for this machine")
-    seccomp.install(program)
+    seccomp.install(seccomp.build(has_own_pids=True, pid=os.getpid()))
 
 
 def _demand(attempt: Callable[[], None]) -> None:
-    fault = _fault(attempt)
-    if fault is not None:
-        raise OSError(fault)
+    error = _error_of(attempt)
+    if error is not None:
+        raise OSError(error)
 
 
-def _fault(attempt: Callable[[], None]) -> str | None:
+def _error_of(attempt: Callable[[], None]) -> str | None:
     """Try it in a forked process, so that it leaves no trace here; returns what went wrong."""
     reader, writer = os.pipe()
     try:
@@ -148,7 +138,7 @@ def _fault(attempt: Callable[[], None]) -> str | None:
             _attempt(attempt, writer)
         os.close(writer)
         writer = -1
-        said = os.read(reader, 1000).decode(errors="replace")
+        answer = os.read(reader, 1000).decode(errors="replace")
         os.waitpid(pid, 0)
     except OSError as error:
         return str(error)
@@ -156,17 +146,17 @@ def _fault(attempt: Callable[[], None]) -> str | None:
         os.close(reader)
         if writer >= 0:
             os.close(writer)
-    return None if said == _FINE else said or "the attempt was killed"
+    return None if answer == _FINE else answer or "the attempt was killed"
 
 
 def _attempt(attempt: Callable[[], None], writer: int) -> NoReturn:
-    said = "the attempt failed"
+    answer = "the attempt failed"
     try:
         signal.alarm(5)
         attempt()
-        said = _FINE
-    except Exception as error:  # noqa: BLE001 - told to the one who asked
-        said = str(error)
+        answer = _FINE
+    except Exception as error:  # noqa: BLE001 - sent to the one who asked
+        answer = str(error)
     finally:
-        os.write(writer, said.encode())
+        os.write(writer, answer.encode())
         os._exit(0)

@@ -128,21 +128,14 @@ def _refuse_all(numbers: list[int | None]) -> list[bytes]:
     return [*tests, _op(_JUMP, 1), _refuse()]
 
 
-def _clone_body(may_fork: bool) -> list[bytes]:
-    body = [_argument(0), _op(_JUMP_SET, _NAMESPACE_FLAGS, 0, 1), _refuse()]
-    if not may_fork:
-        body += [_op(_JUMP_SET, _CLONE_THREAD, 1, 0), _refuse()]
-    return body
-
-
-def build(*, has_own_pids: bool, pid: int) -> ctypes.Array[ctypes.c_char] | None:
-    """Make the filter; None where this machine's system calls are not known.
+def build(*, has_own_pids: bool, pid: int) -> ctypes.Array[ctypes.c_char]:
+    """Make the filter; raises where this machine's system calls are not known.
 
     Without a PID namespace nothing could be sure to end what a block forks, so it may not fork,
     and may signal only itself.
     """
     if linux.MACHINE not in _AUDIT_ARCH:
-        return None
+        raise linux.Unsupported("no system call table for this machine")
     column = 0 if linux.MACHINE == "x86_64" else 1
     program = [
         _op(_LOAD, _ARCH),
@@ -154,7 +147,9 @@ def build(*, has_own_pids: bool, pid: int) -> ctypes.Array[ctypes.c_char] | None
         program += [_op(_JUMP_SET, _X32_BIT, 0, 1), _refuse()]
     program += _refuse_all([numbers[column] for numbers in _NUMBERS.values()])
     program += _rule(_CLONE3[column], [_refuse(errno.ENOSYS)])  # its flags are behind a pointer
-    program += _rule(_CLONE[column], _clone_body(has_own_pids))
+    no_namespaces = [_argument(0), _op(_JUMP_SET, _NAMESPACE_FLAGS, 0, 1), _refuse()]
+    threads_only = [] if has_own_pids else [_op(_JUMP_SET, _CLONE_THREAD, 1, 0), _refuse()]
+    program += _rule(_CLONE[column], no_namespaces + threads_only)
     stream_only = [_argument(1), _op(_AND, _SOCK_TYPE_MASK), _op(_JUMP_EQUAL, _SOCK_STREAM, 1, 0), _refuse()]
     program += _rule(_SOCKETPAIR[column], stream_only)
     keep_death_signal = [_argument(0), _op(_JUMP_EQUAL, linux.PR_SET_PDEATHSIG, 0, 1), _refuse()]

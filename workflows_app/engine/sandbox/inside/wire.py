@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import math
 import socket
 import struct
 from typing import Any
 
 JOB, STDOUT, RESULT, FAILURE, REFUSED = b"J", b"O", b"R", b"E", b"S"
 _HEAD = struct.Struct("!cI")
+_LARGEST_JOB = (1 << 32) - 1  # what a head can say; the server is trusted
 
 
 def pack(kind: bytes, body: bytes) -> bytes:
@@ -46,27 +46,9 @@ class Unpacker:
 
 def read_job(channel: socket.socket) -> dict[str, Any] | None:
     """Wait for the job; None if the server went away instead."""
-    head = _read_exactly(channel, _HEAD.size)
-    if head is None:
-        return None
-    _, length = _HEAD.unpack(head)
-    body = _read_exactly(channel, length)
-    if body is None:
-        return None
-    job: dict[str, Any] = json.loads(body)
-    return job
-
-
-def _read_exactly(channel: socket.socket, count: int) -> bytes | None:
-    parts = bytearray()
-    while len(parts) < count:
-        chunk = channel.recv(min(count - len(parts), 1 << 20))
-        if not chunk:
-            return None
-        parts += chunk
-    return bytes(parts)
-
-
-def whole_seconds(seconds: float) -> int:
-    """Round up, since the kernel's CPU limit knows whole seconds only."""
-    return max(1, math.ceil(seconds))
+    unpacker = Unpacker(_LARGEST_JOB)
+    while chunk := channel.recv(1 << 20):
+        for _, body in unpacker.feed(chunk):
+            job: dict[str, Any] = json.loads(body)
+            return job
+    return None

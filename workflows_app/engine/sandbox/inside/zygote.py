@@ -22,7 +22,7 @@ from typing import NoReturn
 
 from . import block, confine, filesystem, linux, probe
 
-# The usual, and no more: each mapped library makes every fork slower.
+# What most code imports, and no more: each mapped library makes every fork slower.
 PRELOADED = (
     "base64 bisect calendar collections.abc contextlib copy csv dataclasses datetime decimal difflib enum fractions "
     "functools hashlib heapq html itertools json math operator pathlib random re statistics string struct tempfile "
@@ -68,7 +68,8 @@ class Zygote:
             poller.register(self.parent_fd, select.POLLIN)
         while True:
             ready = dict(poller.poll(_TICK_MS))
-            if self.parent_fd in ready or self._is_orphaned():
+            is_orphaned = not self.plan.namespaces and os.getppid() != self.parent_pid
+            if self.parent_fd in ready or is_orphaned:
                 self._end()
             if reader in ready:
                 os.read(reader, 4096)
@@ -81,9 +82,6 @@ class Zygote:
                     poller.unregister(job.control)
             if self.door.fileno() in ready:
                 self._accept(poller)
-
-    def _is_orphaned(self) -> bool:
-        return not self.plan.namespaces and os.getppid() != self.parent_pid
 
     def _end(self) -> NoReturn:
         for job in self.jobs.values():
@@ -132,15 +130,13 @@ class Zygote:
             try:
                 if not self.plan.namespaces:
                     os.setsid()
-                block.serve(self._cell(folder, uid, len(taken)), channel, zygote_pid)
+                # Without a user of its own a block's processes are counted together with others'.
+                counted_too = 0 if uid else self.tools.others + len(taken)
+                cell = confine.Cell(self.plan, self.tools, folder, uid, counted_too)
+                block.serve(cell, channel, zygote_pid)
             finally:
                 os._exit(1)
         return Job(pid, control, slot, folder)
-
-    def _cell(self, folder: str | None, uid: int, running: int) -> confine.Cell:
-        # Without a user of its own a block's processes are counted together with others'.
-        counted_too = 0 if uid else self.tools.others + running
-        return confine.Cell(self.plan, self.tools, folder, uid, counted_too)
 
     def _kill(self, job: Job) -> None:
         with contextlib.suppress(OSError):
@@ -189,7 +185,7 @@ class Zygote:
 
 
 def children_of(pid: int) -> list[int]:
-    """List a process's children; none where the system does not tell."""
+    """List a process's children; none where the system does not say."""
     try:
         with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as names:  # noqa: PTH123
             return [int(name) for name in names.read().split()]
@@ -202,32 +198,29 @@ def fork_into_namespace(own: int | None) -> int:
     if own is None:
         return os.fork()
     linux.unshare(linux.CLONE_NEWPID)
+    pid = -1
     try:
         pid = os.fork()
-    except OSError:
-        linux.setns(own, linux.CLONE_NEWPID)
-        raise
-    if pid:
-        linux.setns(own, linux.CLONE_NEWPID)
+    finally:
+        if pid != 0:  # also where no process could be made
+            linux.setns(own, linux.CLONE_NEWPID)
     return pid
-
-
-def preload() -> None:
-    """Import what code blocks usually import, so that no block pays for it."""
-    for name in PRELOADED.split():
-        importlib.import_module(name)
-    block.warm_up()
 
 
 def main(door_fd: int, without: frozenset[str]) -> NoReturn:
     """Find out what this system offers, set it up, say so, and serve."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent_pid = os.getppid()
-    parent_fd = _watch(parent_pid)
+    try:
+        parent_fd = os.pidfd_open(parent_pid)
+    except (AttributeError, OSError):
+        parent_fd = None
     door = socket.socket(fileno=door_fd)
     filesystem.remove_abandoned_folders()
     plan = probe.find_plan(without)
-    preload()
+    for name in PRELOADED.split():
+        importlib.import_module(name)
+    block.warm_up()
     if plan.namespaces:
         probe.enter_namespaces(plan.namespaces)
         _become_first_process(parent_pid, parent_fd is not None)
@@ -246,13 +239,6 @@ def main(door_fd: int, without: frozenset[str]) -> NoReturn:
     zygote.run()
 
 
-def _watch(pid: int) -> int | None:
-    try:
-        return os.pidfd_open(pid)
-    except (AttributeError, OSError):
-        return None
-
-
 def _become_first_process(parent_pid: int, is_parent_watched: bool) -> None:
     """Go on as process 1 of the new PID namespace; the one outside only waits for it."""
     pid = os.fork()
@@ -260,11 +246,9 @@ def _become_first_process(parent_pid: int, is_parent_watched: bool) -> None:
         linux.prctl(linux.PR_SET_PDEATHSIG, signal.SIGKILL)
         return
     os.closerange(3, 65536)
-    while not is_parent_watched and os.getppid() == parent_pid:
-        time.sleep(1)
-        if os.waitpid(pid, os.WNOHANG)[0]:
-            os._exit(0)
-    if not is_parent_watched:
-        os._exit(0)
-    os.waitpid(pid, 0)
+    if is_parent_watched:
+        os.waitpid(pid, 0)
+    else:
+        while os.getppid() == parent_pid and not os.waitpid(pid, os.WNOHANG)[0]:
+            time.sleep(1)
     os._exit(0)

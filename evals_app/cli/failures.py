@@ -1,0 +1,65 @@
+"""A failed assertion in a few words, the same in every report."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from evals_app.cases.results import BlockScore, CaseResult, Check
+
+_LIMITS = {"cost": "≤ ${}", "latency": "≤ {} ms"}
+
+
+@dataclass(frozen=True)
+class Failure:
+    """One failed assertion of a case, or, without a check, a block that has no output."""
+
+    case: CaseResult
+    block: BlockScore
+    check: Check | None
+
+    @property
+    def line(self) -> int | None:
+        return self.check.line if self.check else self.case.line
+
+    @property
+    def reason(self) -> str:
+        return self.check.result.reason if self.check else f"{self.block.error}"
+
+    def expected(self, longest: int) -> str:
+        """What the assertion wants: `contains "Ada"`, `$.total equals 119`, `cost ≤ $0.05`."""
+        if self.check is None:
+            return "an output"
+        config = self.check.config
+        name, threshold = str(config.get("type", "?")), config.get("threshold")
+        limit = _LIMITS.get(name.removeprefix("not-"))
+        if limit is not None:
+            return shorten(f"{name} {limit.format(threshold)}", longest)
+        parts = [str(config.get("transform") or "").removeprefix("json_path:"), name]
+        if "value" in config:
+            parts.append(json.dumps(config["value"], ensure_ascii=False, default=str))
+        if threshold is not None:
+            parts.append(f"(threshold {threshold})")
+        return shorten(" ".join(parts), longest)
+
+    def measured(self, longest: int) -> str:
+        """What was found instead: the number behind the verdict, else the output."""
+        if self.check is None:
+            return "no output"
+        if self.check.result.error:
+            return "could not be checked"
+        if self.check.result.measured is not None:
+            return f"{self.check.result.measured:.6g}"
+        return shorten(json.dumps(self.block.output or "", ensure_ascii=False), longest)
+
+
+def failures_of(cases: Iterable[CaseResult]) -> list[Failure]:
+    """Every failed assertion of these cases."""
+    return [Failure(case, block, check) for case in cases for block, check in case.failing()]
+
+
+def shorten(text: str, longest: int) -> str:
+    """A text on one line, its end cut off where it is too long."""
+    line = " ".join(text.split())
+    return line if len(line) <= longest else line[: max(longest - 1, 0)] + "…"

@@ -1,1 +1,0 @@
-"""How what evals_app knows looks in the API."""

@@ -1,0 +1,24 @@
+"""Pages of the site itself."""
+
+from django.contrib.auth.decorators import login_not_required
+from django.core.exceptions import PermissionDenied
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.shortcuts import render
+from django.templatetags.static import static
+from django.views.decorators.cache import cache_control
+
+from runsight_site.pages import styleguide as samples
+
+
+@login_not_required
+@cache_control(max_age=86400, public=True)
+def favicon(request: HttpRequest) -> HttpResponse:
+    """The icon, for what asks for it without having read a page (bookmarks, the pages of the API)."""
+    return HttpResponseRedirect(static("img/favicon.svg"))
+
+
+def styleguide(request: HttpRequest) -> HttpResponse:
+    """Every component in every state, for whoever builds or reviews a page."""
+    if not request.user.is_staff:
+        raise PermissionDenied("The style guide is for staff.")
+    return render(request, "site/styleguide.html", samples.context())

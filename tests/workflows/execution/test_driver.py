@@ -1,0 +1,295 @@
+"""What the driver does around the blocks: retries, routes, children, takeovers, cancelling."""
+
+import threading
+import time
+from datetime import timedelta
+
+import pytest
+from django.db import connection, transaction
+from django.db.models import F
+from django.db.models.functions import Now
+
+from tests.factories import SOUL, finish, make_workflow
+from tests.timing import PROMPTLY, wait_until, wait_until_blocked
+from tests.workflows.engine.openai_server import OpenAIServer, slow
+from workflows_app import events, executors, services
+from workflows_app.engine.records import Step
+from workflows_app.execution import leases
+from workflows_app.models import NodeStatus, Run, RunNode, RunStatus
+from workflows_app.security import credentials
+
+pytestmark = pytest.mark.storage
+
+FLAKY = """\
+version: "1.0"
+blocks:
+  flaky:
+    type: code
+    retry_config: {{max_attempts: 3, backoff: fixed, backoff_base_seconds: 0.1{more}}}
+    {route}
+    code: |
+      def main(data):
+          raise {error}("not today")
+  rescue:
+    type: code
+    code: |
+      def main(data):
+          return "rescued"
+workflow:
+  entry: flaky
+"""
+CHILD = """\
+version: "1.0"
+interface:
+  inputs:
+    - {name: word, type: string, required: true}
+  outputs:
+    - {name: loud, source: blocks.shout.output}
+blocks:
+  shout:
+    type: code
+    code: |
+      def main(data):
+          return data["inputs"]["word"].upper()
+    assertions:
+      - {type: equals, value: HEY}
+"""
+PARENT = """\
+version: "1.0"
+blocks:
+  child:
+    type: workflow
+    workflow_ref: child
+    inputs: {word: inputs.word}
+  after:
+    type: code
+    depends: child
+    code: |
+      def main(data):
+          return data["child"]
+"""
+SLEEPER = """\
+version: "1.0"
+blocks:
+  sleep:
+    type: code
+    code: |
+      import time
+      def main(data):
+          time.sleep(20)
+"""
+
+
+def flaky(error="ValueError", more="", route="") -> str:
+    text = FLAKY.format(error=error, more=more, route=route)
+    return text if route else text.replace("  rescue:", "  rescue:\n    depends: flaky")
+
+
+def attempts(run: Run) -> list[tuple[str, int, str]]:
+    return list(run.nodes.order_by("pk").values_list("node_id", "attempt", "status"))
+
+
+def test_failed_block_is_tried_again_as_a_new_attempt(executor):
+    run = finish(services.start_run(make_workflow(flaky(), "flaky")))
+    assert run.status == RunStatus.FAILED
+    assert attempts(run)[:3] == [("flaky", n, NodeStatus.FAILED) for n in (1, 2, 3)]
+    retries = [event.data["will_retry"] for event in run.events.filter(event="node_failed")]
+    assert retries == [True, True, False]
+
+
+def test_error_that_is_not_retryable_is_not_tried_again(executor):
+    yaml = flaky(error="KeyError", more=", non_retryable_errors: [KeyError]")
+    run = finish(services.start_run(make_workflow(yaml, "flaky")))
+    assert attempts(run)[0] == ("flaky", 1, NodeStatus.FAILED)
+    assert run.nodes.filter(node_id="flaky").count() == 1
+
+
+def test_error_route_takes_over_and_the_run_completes(executor):
+    run = finish(services.start_run(make_workflow(flaky(route="error_route: rescue"), "flaky")))
+    assert run.status == RunStatus.COMPLETED
+    assert run.nodes.get(node_id="rescue").output == "rescued"
+
+
+def test_child_run_is_linked_both_ways_and_graded_with_its_own_assertions(executor):
+    make_workflow(CHILD, "child")
+    run = finish(services.start_run(make_workflow(PARENT, "parent"), {"word": "hey"}))
+    assert run.status == RunStatus.COMPLETED
+    node = run.nodes.get(node_id="child")
+    child = node.child_run
+    assert (child.parent_run, child.depth, child.outputs) == (run, 1, {"loud": "HEY"})
+    assert child.eval_passed is True and run.eval_passed is None
+    assert '"loud": "HEY"' in run.nodes.get(node_id="after").output
+
+
+def test_child_with_bad_inputs_fails_the_block_by_name(executor):
+    make_workflow(CHILD, "child")
+    run = finish(services.start_run(make_workflow(PARENT, "parent"), {"word": 7}))
+    assert run.status == RunStatus.FAILED
+    assert "word" in run.error["message"]
+
+
+def test_run_uses_the_child_version_it_started_with(executor):
+    make_workflow(CHILD, "child")
+    parent = make_workflow(PARENT, "parent")
+    lease = services.start_held_run(parent, {"word": "hey"})
+    make_workflow(CHILD.replace("upper", "title"), "child")
+    executor.drive(lease)
+    assert Run.objects.get(parent_run=lease.run).outputs == {"loud": "HEY"}
+
+
+def cancelled_promptly(executor, run: Run) -> bool:
+    services.cancel_run(Run.objects.get(pk=run.pk))
+    begun = time.monotonic()
+    wait_until(lambda: not executor.running)
+    return time.monotonic() - begun < PROMPTLY
+
+
+def test_cancel_reaches_into_a_child_run(executor):
+    make_workflow(SLEEPER, "child")
+    run = services.start_run(make_workflow(PARENT, "parent"), {"word": "hey"})
+    wait_until(lambda: RunNode.objects.filter(node_id="sleep", status=NodeStatus.RUNNING).exists())
+    assert cancelled_promptly(executor, run)
+    assert set(Run.objects.values_list("status", flat=True)) == {RunStatus.CANCELLED}
+    assert not RunNode.objects.filter(status=NodeStatus.RUNNING).exists()
+
+
+def test_cancel_and_failure_at_once_do_not_wait_for_each_other(transactional_db):
+    lease = services.start_held_run(make_workflow(), {})
+    services.start_node(lease, Step(node_id="shout", block_id="shout", kind="code"), "code", 1)
+    errors = []
+
+    def fail():
+        try:
+            services.fail_run(lease, "timeout", "Too slow.")
+        except Exception as error:  # noqa: BLE001 - checked below
+            errors.append(error)
+        finally:
+            connection.close()
+
+    failing = threading.Thread(target=fail)
+    with transaction.atomic():
+        Run.objects.select_for_update().get(pk=lease.run.pk)  # as a cancel that has just begun
+        failing.start()
+        wait_until_blocked()  # it waits for the run, and must hold nothing that the cancel needs
+        services.cancel_run(lease.run)
+    failing.join(30)
+    assert [type(error) for error in errors] == [events.LeaseLost]
+    assert lease.run.nodes.get().status == NodeStatus.CANCELLED
+    assert Run.objects.get().status == RunStatus.CANCELLED
+
+
+def test_cancel_reaches_into_a_provider_call(executor, settings):
+    with OpenAIServer(slow(20)) as server:
+        settings.OPENAI_BASE_URL, settings.OPENAI_API_KEY = server.url, "sk-test-0123456789"
+        credentials.forget()
+        yaml = SOUL.replace(
+            "provider: demo, model_name: demo-small", "provider: openai, model_name: gpt-4o-mini"
+        ) + ('version: "1.0"\nblocks:\n  ask: {type: llm, soul_ref: analyst, prompt: Hello}\n')
+        run = services.start_run(make_workflow(yaml, "asking"))
+        wait_until(lambda: server.requests)
+        assert cancelled_promptly(executor, run)
+
+
+def test_former_owner_that_wakes_up_late_writes_nothing(transactional_db):
+    lease = services.start_held_run(make_workflow(), {})
+    Run.objects.filter(pk=lease.run.pk).update(fence=lease.fence + 1)
+    with pytest.raises(events.LeaseLost):
+        services.begin_run(lease)
+    assert not lease.run.events.exists()
+
+
+@pytest.mark.parametrize(
+    "change", [{"fence": F("fence") + 1}, {"status": RunStatus.COMPLETED}], ids=["taken over", "over"]
+)
+def test_former_owner_that_wakes_up_late_starts_no_child(transactional_db, change):
+    make_workflow(CHILD, "child")
+    lease = services.start_held_run(make_workflow(PARENT, "parent"), {"word": "hey"})
+    node = services.start_node(lease, Step(node_id="child", block_id="child", kind="workflow"), "workflow", 1)
+    Run.objects.filter(pk=lease.run.pk).update(**change)
+    with pytest.raises(events.LeaseLost):
+        services.start_child(lease, node, "child", {"word": "hey"})
+    assert Run.objects.get() == lease.run
+    assert not RunNode.objects.exclude(child_run=None).exists()
+
+
+def test_only_one_of_many_claims_a_run(transactional_db):
+    run = services.start_run(make_workflow(), {})
+    won, barrier = [], threading.Barrier(6)
+
+    def compete():
+        barrier.wait()
+        if leases.claim(run.pk):
+            won.append(1)
+        connection.close()
+
+    threads = [threading.Thread(target=compete) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(won) == 1
+
+
+@pytest.mark.parametrize(
+    ("ends_in_leases", "is_free"), [(-0.1, True), (0.9, False), (leases.FARTHEST_END + 1, True)]
+)
+def test_lease_that_ends_further_away_than_any_can_is_void(transactional_db, ends_in_leases, is_free):
+    run = services.start_held_run(make_workflow(), {}).run
+    length = timedelta(seconds=leases.lease_seconds())
+    Run.objects.filter(pk=run.pk).update(
+        owner="elsewhere:1:1", lease_expires_at=Now() + ends_in_leases * length
+    )
+    assert (leases.claimable((), limit=9) == [run.pk]) == is_free
+    assert (leases.claim(run.pk) is not None) == is_free
+
+
+def test_clock_that_is_set_back_makes_no_negative_time(transactional_db, monkeypatch):
+    lease = services.start_held_run(make_workflow(), {})
+    services.begin_run(lease)
+    begun = lease.run.started_at
+    monkeypatch.setattr("workflows_app.clock.shared_now", lambda: begun - timedelta(hours=1))
+    services.finish_run(lease, RunStatus.COMPLETED)
+    lease.run.refresh_from_db()
+    assert (lease.run.finished_at, lease.run.duration_ms) == (begun, 0.0)
+
+
+def test_run_fails_after_a_bounded_number_of_takeovers(executor):
+    lease = services.start_held_run(make_workflow(), {})
+    Run.objects.filter(pk=lease.run.pk).update(
+        takeovers=leases.MOST_TAKEOVERS, owner=f"{leases.host()}:999999:1", lease_expires_at=None
+    )
+    run = finish(lease.run)
+    assert run.status == RunStatus.FAILED
+    assert run.error["type"] == "abandoned" and "takeovers" in run.error["message"]
+
+
+def test_stopped_executor_gives_its_runs_to_the_next_one(executor):
+    from workflows_app.executors import ExecutionService
+
+    yaml = SLEEPER.replace("time.sleep(20)", "time.sleep(0.5)\n          return 'done'")
+    run = services.start_run(make_workflow(yaml, "sleeper"))
+    wait_until(lambda: run.nodes.filter(status=NodeStatus.RUNNING).exists())
+    executor.stop()
+    assert not Run.objects.get(pk=run.pk).is_terminal
+    other = ExecutionService(concurrency=1)
+    other.start()
+    try:
+        assert finish(run).status == RunStatus.COMPLETED
+    finally:
+        other.stop()
+    assert attempts(run) == [("sleep", 1, NodeStatus.FAILED), ("sleep", 2, NodeStatus.COMPLETED)]
+
+
+def test_stopping_the_executor_fails_no_block(transactional_db, monkeypatch):
+    monkeypatch.setattr(
+        "workflows_app.execution.driver.NOTICE_SECONDS", 30
+    )  # the stopped block is seen first
+    leaving = executors.ExecutionService(concurrency=1)
+    leaving.start()
+    run = services.start_run(make_workflow(SLEEPER, "sleeper"))
+    wait_until(lambda: RunNode.objects.filter(run=run, status=NodeStatus.RUNNING).exists())
+    leaving.stop()
+    run.refresh_from_db()
+    assert run.status == RunStatus.RUNNING
+    assert not run.nodes.filter(status=NodeStatus.FAILED).exists()
+    assert leases.claim(run.pk) is not None, "it was not given back"

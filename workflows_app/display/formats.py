@@ -1,0 +1,237 @@
+"""How numbers, money and times read, the same on pages, in charts and in graphs."""
+
+import datetime as dt
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import wraps
+from math import floor, isfinite, log10
+from typing import Any
+
+Number = int | float | Decimal
+MISSING = "–"
+MINUS = "−"
+LOWER_IS_BETTER = frozenset({"cost", "latency", "tokens", "cost_pct", "latency_pct", "tokens_pct"})
+IN_PERCENT = frozenset({"cost_pct", "latency_pct", "tokens_pct"})
+NOISE = 1e-9  # of a cost, as assertions have it
+
+
+def signed(read: Callable[[float], str]) -> Callable[[Number | None], str]:
+    """How a size reads makes how any value does: with its sign, and a dash for what is unknown."""
+
+    @wraps(read)
+    def whole(value: Number | None) -> str:
+        if value is None or not isfinite(value):
+            return MISSING
+        return (MINUS if value < 0 else "") + read(abs(float(value)))
+
+    return whole
+
+
+@signed
+def duration(value: float) -> str:
+    """Milliseconds as `812 ms`, `3.4 s`, `2 min 5 s`, `1 h 3 min`, `2 d 4 h`."""
+    if 0 < value < 9.95:
+        return f"{value:.1f} ms".replace(".0 ", " ")
+    if value < 999.5:
+        return f"{value:.0f} ms"
+    if value < 59_950:
+        return f"{value / 1000:.1f} s"
+    seconds = round(value / 1000)
+    for unit, size, below, below_size in (
+        ("d", 86400, "h", 3600),
+        ("h", 3600, "min", 60),
+        ("min", 60, "s", 1),
+    ):
+        if seconds >= size:
+            rest = seconds % size // below_size
+            return f"{seconds // size:,} {unit} {rest} {below}" if rest else f"{seconds // size:,} {unit}"
+    return f"{seconds} s"
+
+
+@signed
+def cost(value: float) -> str:
+    """Dollars with as many digits as matter; an unknown cost is a dash, never zero."""
+    if value == 0:
+        return "$0"
+    if value < 0.00001:
+        return "<$0.00001"
+    if value < 0.00095:
+        return f"${value:.{1 - floor(log10(value))}f}"
+    if value < 0.99995:
+        return f"${value:.4f}"
+    return f"${value:,.2f}" if value < 999.995 else f"${value:,.0f}"
+
+
+@signed
+def score(value: float) -> str:
+    """A score with two digits; only a perfect one reads 1.00 and only nothing reads 0.00."""
+    if 0.99 < value < 1:
+        return "0.99"
+    if 0 < value < 0.01:
+        return "0.01"
+    return f"{value:.2f}"
+
+
+@signed
+def percent(fraction: float) -> str:
+    """A fraction of one as percent; only all reads 100% and only none reads 0%."""
+    value = fraction * 100
+    if 99.5 <= value < 100:
+        return f"{min(value, 99.9):.1f}%"
+    if 0 < value < 0.95:
+        return f"{max(value, 0.1):.1f}%"
+    return f"{value:.0f}%"
+
+
+@signed
+def count(value: float) -> str:
+    """A whole number with thousands separators."""
+    return f"{value:,.0f}"
+
+
+def kind_not_in_message(error: Mapping[str, Any]) -> str:
+    """The type of an error, unless its message names it already."""
+    kind = str(error.get("type") or "")
+    return "" if kind in str(error.get("message") or "") else kind
+
+
+def failure(error: Mapping[str, Any]) -> str:
+    """An error on one line, with its type once."""
+    return ": ".join(part for part in (kind_not_in_message(error), str(error.get("message") or "")) if part)
+
+
+METRICS = {
+    "score": score,
+    "pass_rate": percent,
+    "cost": cost,
+    "latency": duration,
+    "tokens": count,
+    "runs": count,
+}
+
+
+def metric(value: Number | None, name: str) -> str:
+    """A value of the named metric with its unit; a metric named in a workflow reads as a score."""
+    return METRICS.get(name, score)(value)
+
+
+# How a metric reads with more digits than it has otherwise: the factor, what stands around it, the fewest digits.
+PRECISE: dict[str, tuple[float, str, int]] = {
+    "score": (1, "{}", 3),
+    "pass_rate": (100, "{}%", 1),
+    "cost": (1, "${}", 2),
+    "latency": (1, "{} ms", 1),
+    "tokens": (1, "{}", 1),
+    "runs": (1, "{}", 1),
+}
+MOST_DIGITS = 12
+
+
+def reads_alike(one: Number | None, other: Number | None, name: str) -> bool:
+    """Whether two values of a metric look the same."""
+    return metric(one, name) == metric(other, name)
+
+
+def distinguish(one: Number | None, other: Number | None, name: str) -> tuple[str, str]:
+    """Two values as `metric` writes them, with as many digits as it takes where they would read alike."""
+    short = metric(one, name), metric(other, name)
+    if not reads_alike(one, other, name) or one is None or other is None or one == other:
+        return short
+    factor, words, fewest = PRECISE.get(name, PRECISE["score"])
+    if name == "latency" and min(one, other) >= 1000:
+        factor, words = 0.001, "{} s"
+    for digits in range(fewest, MOST_DIGITS):
+        texts = [f"{float(value) * factor:,.{digits}f}" for value in (one, other)]
+        if texts[0] != texts[1]:
+            first, second = (words.format(text).replace("-", MINUS) for text in texts)
+            return first, second
+    return short
+
+
+@dataclass(frozen=True)
+class Change:
+    """A difference in words: its signed text, where it points and whether that is good."""
+
+    text: str
+    direction: str  # up, down, same
+    verdict: str  # better, worse, same, neutral
+
+
+def change(value: Number | None, name: str = "score") -> Change:
+    """What a difference means for the metric: more score is better, more cost is worse."""
+    if value is None or not isfinite(value):
+        return Change(MISSING, "same", "same")
+    number = float(value)
+    size = f"{abs(number):.1f}%" if name in IN_PERCENT else _size(abs(number), name)
+    if size.startswith("<") or not any(digit in size for digit in "123456789"):
+        return Change(size if size.startswith("<") else f"±{size}", "same", "same")
+    sign, direction = ("+", "up") if number > 0 else (MINUS, "down")
+    if name == "runs":
+        verdict = "neutral"
+    else:
+        verdict = "better" if (number > 0) != (name in LOWER_IS_BETTER) else "worse"
+    return Change(f"{sign}{size}", direction, verdict)
+
+
+def _size(number: float, name: str) -> str:
+    if name == "pass_rate":
+        return f"{number * 100:.1f} pts"
+    if name == "cost" and NOISE < number < 0.00001:
+        return f"${number:.{1 - floor(log10(number))}f}"
+    # A small difference of scores is small: `score` would round it up to 0.01.
+    return metric(number, name) if name in METRICS and name != "score" else f"{number:.2f}"
+
+
+STEPS = ((60, 1, " s"), (3600, 60, " min"), (86400, 3600, "h"), (30 * 86400, 86400, "d"))
+
+
+def relative_time(moment: dt.datetime, now: dt.datetime) -> str:
+    """`just now`, `42 s ago`, `3 min ago`, `in 2h`; beyond a month the date. static/js/time.js says the same."""
+    seconds = int((now - moment).total_seconds())
+    if abs(seconds) < 5:
+        return "just now"
+    for limit, size, unit in STEPS:
+        if abs(seconds) < limit:
+            amount = f"{abs(seconds) // size}{unit}"
+            return f"{amount} ago" if seconds > 0 else f"in {amount}"
+    return f"{moment.day} {moment:%b %Y}"
+
+
+STATUSES = {
+    # word: (label, icon, tone)
+    "pending": ("Pending", "pending", "idle"),
+    "running": ("Running", "running", "busy"),
+    "completed": ("Completed", "completed", "good"),
+    "failed": ("Failed", "failed", "bad"),
+    "skipped": ("Skipped", "skipped", "idle"),
+    "cancelled": ("Cancelled", "cancelled", "warn"),
+}
+VERDICTS = {
+    "passed": ("Passed", "passed", "good"),
+    "failed": ("Failed", "failed", "bad"),
+    "error": ("Error", "error", "warn"),
+    "unfinished": ("Unfinished", "none", "idle"),
+    "none": ("Not evaluated", "none", "idle"),
+}
+
+
+def verdict_of(passed: bool | None, *, has_failed: bool) -> str:
+    """failed if anything failed, error if nothing did but something could not be checked; none without a verdict."""
+    if passed is None:
+        return "none"
+    return "passed" if passed else "failed" if has_failed else "error"
+
+
+def result_word(*, passed: bool, error: bool) -> str:
+    """The verdict on one assertion."""
+    return "error" if error else "passed" if passed else "failed"
+
+
+def verdict_word(value: object) -> str:
+    """The verdict named by a boolean, a word, or nothing."""
+    if value is None or value == "":
+        return "none"
+    if isinstance(value, bool):
+        return "passed" if value else "failed"
+    return str(value)

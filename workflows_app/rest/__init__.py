@@ -1,1 +1,0 @@
-"""What every endpoint shares: who is calling, what they may do, how answers and faults look."""
