@@ -9,11 +9,10 @@ from evals_app.services.observation import observe_run
 from evals_app.suites import running as suites
 from workflows_app.models import Run, RunNode
 from workflows_app.signals import block_completed, run_finished, swept
-from workflows_app.storage import totals
 
 
 class EvalObserver:
-    """Evaluates each finished block, observes each finished run, and keeps suites and totals true."""
+    """Evaluates each finished block, observes each finished run, and closes abandoned suites."""
 
     def on_block_complete(self, sender: Any, node: RunNode, **_: Any) -> None:
         """Evaluate a node; one that could not be written is found from its row and tried again."""
@@ -24,9 +23,8 @@ class EvalObserver:
         observe_run(run)
 
     def on_swept(self, sender: Any, **_: Any) -> None:
-        """End the suite runs whose process has gone, and add up what is long over."""
+        """End the suite runs whose process has gone."""
         suites.close_abandoned()
-        totals.settle()
 
     def connect(self) -> None:
         """Listen, once however often this is called."""

@@ -1,13 +1,12 @@
 """What a workflow is and how it runs."""
 
 from django.apps import AppConfig
-from django.db.models.signals import post_save
 
-from workflows_app.signals import run_cancelled, run_ready
+from workflows_app.signals import run_cancelled, run_ready, swept
 
 
 class WorkflowsConfig(AppConfig):
-    """Connects the executor of this process and the hourly totals to what happens to runs."""
+    """Connects the executor of this process to what happens to runs, and the hourly totals to its sweep."""
 
     name = "workflows_app"
     verbose_name = "Workflows"
@@ -19,4 +18,4 @@ class WorkflowsConfig(AppConfig):
 
         run_ready.connect(executors.wake, dispatch_uid="executors.run_ready")
         run_cancelled.connect(executors.on_run_cancelled, dispatch_uid="executors.run_cancelled")
-        post_save.connect(totals.run_changed, sender="workflows_app.Run", dispatch_uid="totals.run_saved")
+        swept.connect(totals.settle, dispatch_uid="totals.swept")

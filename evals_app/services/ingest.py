@@ -43,6 +43,7 @@ from workflows_app.services.checkpoints import (
 )
 from workflows_app.services.runs import next_run_number
 from workflows_app.signals import run_finished
+from workflows_app.storage import totals
 from workflows_app.storage.statements import insert_many
 
 if TYPE_CHECKING:
@@ -288,6 +289,7 @@ def _write(run: Run, nodes: list[RunNode]) -> None:
     # Only from here on do runs of one workflow wait for each other, so everything else comes before.
     run.number = next_run_number(run.workflow)
     run.save(force_insert=True)
+    totals.run_changed(run)
     if counts_as_normal(run):
         observe(run, _completed(nodes))
     # One message is enough: a viewer who sees a gap reads the rows.

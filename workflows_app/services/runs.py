@@ -29,6 +29,7 @@ from workflows_app.models import (
 )
 from workflows_app.services.checkpoints import end_run, finish_run
 from workflows_app.signals import run_cancelled, run_ready
+from workflows_app.storage import totals
 from workflows_app.storage.statements import update_returning
 
 if TYPE_CHECKING:
@@ -93,7 +94,7 @@ def _create_run(
 
 
 def _write_run(workflow: Workflow, version: WorkflowVersion, inputs: Mapping[str, Any], **fields: Any) -> Run:
-    return Run.objects.create(
+    run = Run.objects.create(
         workflow=workflow,
         version=version,
         number=next_run_number(workflow),
@@ -102,6 +103,8 @@ def _write_run(workflow: Workflow, version: WorkflowVersion, inputs: Mapping[str
         created_at=clock.shared_now(),
         **fields,
     )
+    totals.run_changed(run)
+    return run
 
 
 def start_child(parent: Lease, node: RunNode, workflow_slug: str, inputs: Mapping[str, Any]) -> Lease:

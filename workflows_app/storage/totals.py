@@ -78,10 +78,10 @@ def start_of(slot: int) -> datetime:
 # Writing
 
 
-def run_changed(instance: Run, **_: Any) -> None:
-    """Mark the hour of a run, in the transaction that saves it or changes what it adds; ingested ones may be old."""
-    if instance.is_counted:
-        runs_changed([instance.created_at])
+def run_changed(run: Run) -> None:
+    """Mark the hour of a run, in the transaction that creates it or changes what it adds; a reported one may be old."""
+    if run.is_counted:
+        runs_changed([run.created_at])
 
 
 def runs_changed(created_at: Iterable[datetime]) -> None:
@@ -98,7 +98,7 @@ def runs_changed(created_at: Iterable[datetime]) -> None:
         )
 
 
-def settle() -> None:
+def settle(**_: Any) -> None:
     """Add up what is over by now, and again what was marked."""
     end = slot_of(clock.database_now() - SETTLED_AFTER)
     extend(end)

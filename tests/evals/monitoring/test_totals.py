@@ -252,6 +252,13 @@ def test_a_change_is_seen_at_once_and_settled_later(workflow: Workflow, change: 
     assert kept_totals() == expected
 
 
+def test_the_executors_sweep_settles(workflow):
+    of_ingest(workflow)
+    executors.announce_unfinished()
+    assert not RunTotals.objects.filter(is_stale=True).exists()
+    assert kept_totals() == added_up()
+
+
 def test_a_run_of_this_hour_costs_no_mark(workflow):
     with transaction.atomic():
         run_now(workflow)
