@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import uuid
+from collections import OrderedDict
 from datetime import timedelta
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from django.conf import settings
@@ -21,8 +21,9 @@ if TYPE_CHECKING:
     from django.contrib.auth.models import User
 
 
-# The definition of a stored text, parsed once per process.
-_definition_of = lru_cache(maxsize=512)(compile_document)
+# What stored texts compile to, so that a process compiles each once; the one used longest ago goes first.
+_definitions: OrderedDict[str, WorkflowDefinition] = OrderedDict()
+MOST_DEFINITIONS = 512
 
 
 def person_field() -> models.ForeignKey[User | None, User | None]:
@@ -105,8 +106,18 @@ class WorkflowVersion(models.Model):
 
     @property
     def definition(self) -> WorkflowDefinition:
-        """The parsed document."""
-        return _definition_of(self.yaml)
+        """The parsed document; who has parsed the text already sets it."""
+        try:
+            _definitions.move_to_end(self.yaml)
+        except KeyError:
+            self.definition = compile_document(self.yaml)
+        return _definitions[self.yaml]
+
+    @definition.setter
+    def definition(self, compiled: WorkflowDefinition) -> None:
+        _definitions[self.yaml] = compiled
+        if len(_definitions) > MOST_DEFINITIONS:
+            _definitions.popitem(last=False)
 
     @property
     def readable_definition(self) -> WorkflowDefinition | None:

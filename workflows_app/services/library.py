@@ -78,6 +78,7 @@ def save_version(
         workflow.enabled = enabled
     workflow.save()
     if current is not None and current.sha256 == hashlib.sha256(yaml.encode()).hexdigest():
+        current.definition = definition
         return current
     number = (workflow.versions.order_by("-number").values_list("number", flat=True).first() or 0) + 1
     version = WorkflowVersion.objects.create(
@@ -88,6 +89,7 @@ def save_version(
         message=message,
         created_at=clock.now(),
     )
+    version.definition = definition
     workflow.current_version = version
     workflow.save(update_fields=["current_version", "updated_at"])
     audit(author, "workflow.save", slug, version=number, message=message)

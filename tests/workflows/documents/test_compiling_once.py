@@ -46,9 +46,11 @@ def by_import(text: str, folder: Path) -> None:
 
 NEW: dict[str, Callable[[str, Path], Any]] = {
     "api": lambda text, _: caller("editor").post("/api/workflows/", {"slug": "asks", "yaml": text}),
-    "site": lambda text, _: browser().post("/start/", {"slug": "asks", "yaml": text}),
+    "site": lambda text, _: browser().post("/start/", {"slug": "asks", "yaml": text}, follow=True),
     "admin": lambda text, _: browser().post(
-        f"{ADMIN}add/", {"slug": "asks", "yaml": text, "based_on": 0, "enabled": "on", "message": ""}
+        f"{ADMIN}add/",
+        {"slug": "asks", "yaml": text, "based_on": 0, "enabled": "on", "message": ""},
+        follow=True,
     ),
     "import": by_import,
 }
@@ -56,9 +58,11 @@ CHANGE: dict[str, Callable[[int, Path], Any]] = {
     "api": lambda pk, _: caller("editor").put(
         "/api/workflows/asks/", {"yaml": CHANGED}, headers={"If-Match": "*"}
     ),
-    "site": lambda pk, _: browser().post("/workflows/asks/edit/", {"yaml": CHANGED, "based_on": 1}),
+    "site": lambda pk, _: browser().post(
+        "/workflows/asks/edit/", {"yaml": CHANGED, "based_on": 1}, follow=True
+    ),
     "admin": lambda pk, _: browser().post(
-        f"{ADMIN}{pk}/change/", {"yaml": CHANGED, "based_on": 1, "enabled": "on", "message": ""}
+        f"{ADMIN}{pk}/change/", {"yaml": CHANGED, "based_on": 1, "enabled": "on", "message": ""}, follow=True
     ),
     "import": lambda pk, folder: by_import(CHANGED, folder),
 }
@@ -87,7 +91,7 @@ def test_restoring_compiles_once(compiled: list[str]) -> None:
     workflow = make_workflow(TEXT, "asks")
     make_workflow(CHANGED, "asks")
     compiled.clear()
-    browser().post(f"{ADMIN}{workflow.pk}/versions/1/restore/", {"based_on": 2})
+    browser().post(f"{ADMIN}{workflow.pk}/versions/1/restore/", {"based_on": 2}, follow=True)
     assert workflow.versions.count() == 3
     assert compiled == [TEXT]
 
