@@ -27,7 +27,7 @@ from evals_app.models import EvalCaseResult, EvalStatus, EvalSuiteRun
 from evals_app.services.ingest import ingest
 from workflows_app import clock
 from workflows_app.engine.definition import SoulDef, WorkflowBlockDef, WorkflowDefinition
-from workflows_app.engine.providers import Provider, make_provider
+from workflows_app.execution.resources import open_provider
 from workflows_app.models import Run, RunStatus, Source, Workflow, WorkflowVersion
 from workflows_app.security import credentials
 from workflows_app.services import Refused, audit
@@ -183,18 +183,13 @@ def _evaluate(
 def _environment_for(definition: WorkflowDefinition) -> Environment:
     """This installation's providers, prices, souls and child workflows, read before the cases start."""
     accesses = credentials.provider_accesses()
-
-    def provider(name: str) -> Provider:
-        allow_private = settings.RUNSIGHT_ALLOW_PRIVATE_PROVIDERS
-        return make_provider(name, accesses.get(name), allow_private=allow_private)
-
     children = dict(_children(definition))
     souls: dict[str, SoulDef] = {}
     for one in (definition, *children.values()):
         library = {ref: SoulDef(**fields) for ref, fields in resolve(one)["souls"].items()}
         souls |= {ref: soul for ref, soul in library.items() if ref not in one.souls}
     return Environment(
-        make_provider=provider,
+        make_provider=lambda name: open_provider(name, accesses.get(name)),
         find_workflow=children.get,
         souls=souls,
         price_overrides=credentials.price_overrides(),

@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from asgiref.sync import async_to_sync
 from django.conf import settings
@@ -19,13 +19,7 @@ from django.db import connection
 
 from workflows_app import models
 from workflows_app.clock import simulated_clock
-from workflows_app.engine.providers import (
-    Provider,
-    ProviderAccess,
-    ProviderError,
-    make_provider,
-    provider_class,
-)
+from workflows_app.engine.providers import Provider, ProviderAccess, ProviderError, make_provider
 from workflows_app.engine.sandbox.client import Sandbox
 from workflows_app.security import credentials
 from workflows_app.security.secrets import SecretUnreadableError
@@ -59,14 +53,8 @@ class Resources:
         is_simulated = simulated_clock() is not None
         key = (name, access, is_simulated)
         if key not in self._providers:
-            is_demo = provider_class(access.kind if access else name).is_demo
-            self._providers[key] = make_provider(
-                name,
-                access,
-                allow_private=settings.RUNSIGHT_ALLOW_PRIVATE_PROVIDERS,
-                # Demo answers take the time they claim to take, except in the demo data's simulated past.
-                **({"sleep": not is_simulated} if is_demo else {}),
-            )
+            # Demo answers take the time they claim to take, except in the demo data's simulated past.
+            self._providers[key] = open_provider(name, access, sleep=not is_simulated)
         return self._providers[key]
 
     def close(self) -> None:
@@ -85,6 +73,11 @@ class Resources:
                 loop.run_until_complete(provider.aclose())
             loop.run_until_complete(loop.shutdown_asyncgens())
             loop.close()
+
+
+def open_provider(name: str, access: ProviderAccess | None, **options: Any) -> Provider:
+    """A provider under this installation's rule about private addresses; `LookupError` if there is none."""
+    return make_provider(name, access, allow_private=settings.RUNSIGHT_ALLOW_PRIVATE_PROVIDERS, **options)
 
 
 async def in_thread(work: Callable[[], T]) -> T:
@@ -108,10 +101,7 @@ def check_provider(row: models.Provider) -> tuple[bool, str]:
     """Whether a provider answers as it is set up, and its answer or error in one sentence without secrets."""
 
     async def answer(access: ProviderAccess) -> str:
-        allow_private = settings.RUNSIGHT_ALLOW_PRIVATE_PROVIDERS
-        provider = make_provider(
-            access.kind, access, timeout_seconds=CHECK_SECONDS, allow_private=allow_private
-        )
+        provider = open_provider(access.kind, access, timeout_seconds=CHECK_SECONDS)
         try:
             return await asyncio.wait_for(provider.check(), CHECK_SECONDS)
         finally:

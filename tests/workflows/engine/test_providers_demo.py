@@ -58,7 +58,6 @@ def is_json(text: str) -> bool:
 def test_providers_are_found_by_name() -> None:
     assert {"demo"} <= set(provider_names())
     assert provider_class("demo") is DemoProvider
-    assert DemoProvider.is_demo
     with pytest.raises(LookupError, match="Did you mean 'demo'"):
         provider_class("dem")
 

@@ -63,7 +63,6 @@ class Provider(ABC):
     """A source of model answers; a subclass in a file of this package is found by its `name`."""
 
     name: ClassVar[str]
-    is_demo: ClassVar[bool] = False
     base_url: str = ""  # some servers have prices of their own
     _classes: ClassVar[dict[str, type[Provider]]] = {}
 
@@ -76,16 +75,9 @@ class Provider(ABC):
             raise TypeError(f"Provider {cls.name!r} is already {known.__module__}.{known.__qualname__}.")
 
     @classmethod
-    def connect(
-        cls,
-        access: ProviderAccess,
-        *,
-        timeout_seconds: float = 120.0,
-        allow_private: bool = False,
-        **options: Any,
-    ) -> Self:
-        """Make one from what an administrator set: from its own options alone, unless it calls a server."""
-        return cls(**options)
+    def connect(cls, access: ProviderAccess, **options: Any) -> Self:
+        """Make one from what an administrator set and from the options that it has a use for: here none."""
+        return cls()
 
     @abstractmethod
     async def complete(self, request: ChatRequest) -> ChatResponse:

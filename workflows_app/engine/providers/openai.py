@@ -84,8 +84,8 @@ class OpenAIProvider(Provider):
         )
 
     @classmethod
-    def connect(cls, access: ProviderAccess, **options: Any) -> Self:
-        """Take address, key and limits as they were set."""
+    def connect(cls, access: ProviderAccess, *, sleep: bool = False, **options: Any) -> Self:
+        """Take address, key and limits as they were set; only the demo is asked to `sleep`."""
         return cls(base_url=access.base_url or DEFAULT_BASE_URL, api_key=access.key, **options)
 
     async def complete(self, request: ChatRequest) -> ChatResponse:

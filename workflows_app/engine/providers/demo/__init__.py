@@ -5,13 +5,9 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import random
+from typing import Any, Self
 
-from workflows_app.engine.providers import (
-    ChatRequest,
-    ChatResponse,
-    Provider,
-    ProviderError,
-)
+from workflows_app.engine.providers import ChatRequest, ChatResponse, Provider, ProviderAccess, ProviderError
 from workflows_app.engine.providers.demo.invoice import invoice
 from workflows_app.engine.providers.demo.prompt import Ask
 from workflows_app.engine.providers.demo.release import release_notes
@@ -35,7 +31,6 @@ class DemoProvider(Provider):
     """
 
     name = "demo"
-    is_demo = True
 
     def __init__(
         self, *, seed: int = 0, drift: float = 0.0, sleep: bool = False, latency_scale: float = 1.0
@@ -46,6 +41,18 @@ class DemoProvider(Provider):
         self.drift = drift
         self.sleep = sleep
         self.latency_scale = latency_scale
+
+    @classmethod
+    def connect(
+        cls,
+        access: ProviderAccess,
+        *,
+        timeout_seconds: float = 0,
+        allow_private: bool = False,
+        **options: Any,
+    ) -> Self:
+        """From its own options alone: it calls no server."""
+        return cls(**options)
 
     async def complete(self, request: ChatRequest) -> ChatResponse:
         """Answer at once, or after the simulated latency if it is to be slept."""
