@@ -1,39 +1,27 @@
-"""The metrics of a block, in the order in which every list shows them: their names, labels and columns."""
+"""The metrics that a block has, in the order in which every list shows them, and where its rows keep them."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from workflows_app.display import formats
 
-
-class Metric(NamedTuple):
-    """What people call a metric, and the attribute that an observation keeps it in."""
-
-    label: str
-    column: str
-
-
 PASS_RATE = "pass_rate"  # noqa: S105 - a metric
-METRICS = {
-    "score": Metric("Score", "score"),
-    PASS_RATE: Metric("Pass rate", "passed"),
-    "cost": Metric("Cost", "cost_usd"),
-    "latency": Metric("Latency", "latency_ms"),
-    "tokens": Metric("Tokens", "tokens"),
+# The attribute of an observation for each of the metrics that `formats.METRICS` describes.
+COLUMNS = {
+    "score": "score",
+    PASS_RATE: "passed",
+    "cost": "cost_usd",
+    "latency": "latency_ms",
+    "tokens": "tokens",
 }
 # Those that a single run has a number of; a rate needs several runs.
-MEASURED = tuple(name for name in METRICS if name != PASS_RATE)
+MEASURED = tuple(name for name in COLUMNS if name != PASS_RATE)
 # Those that add up over the blocks of a run, start at zero, and are compared in percent.
-AMOUNTS = tuple(name for name in MEASURED if name in formats.LOWER_IS_BETTER)
+AMOUNTS = tuple(name for name in MEASURED if formats.METRICS[name].better == "lower")
 
 Values = Mapping[str, float | None]
-
-
-def label_of(metric: str) -> str:
-    """A metric as a heading or a button shows it; one named in an assertion has its own name."""
-    return METRICS[metric].label if metric in METRICS else metric[:1].upper() + metric[1:]
 
 
 def change_metric_of(metric: str) -> str:
@@ -54,7 +42,7 @@ def change_of(metric: str, before: float | None, after: float | None) -> float |
 
 def observed_values(observation: Any) -> Values:
     """The numbers of an observation by metric."""
-    return {name: getattr(observation, METRICS[name].column) for name in MEASURED}
+    return {name: getattr(observation, COLUMNS[name]) for name in MEASURED}
 
 
 def node_values(node: Any) -> Values:

@@ -20,7 +20,7 @@ from evals_app.api.serializers.monitoring import (
     SoulVersionSerializer,
     TrendSerializer,
 )
-from evals_app.block_metrics import METRICS
+from evals_app.block_metrics import COLUMNS
 from evals_app.models import BlockStatistics, Regression, RegressionKind, RegressionState
 from evals_app.monitoring.dashboard import BUCKETS, MOST_ATTENTION, attention, dashboard
 from evals_app.monitoring.ranges import RANGES, UnknownRange
@@ -55,7 +55,7 @@ class Trends(ApiView):
                 "metric",
                 str,
                 default="score",
-                description=f"{', '.join(METRICS)}, or a metric named in an assertion.",
+                description=f"{', '.join(COLUMNS)}, or a metric named in an assertion.",
             ),
             OpenApiParameter(
                 "range",

@@ -7,6 +7,7 @@ from typing import Any
 from evals_app.block_metrics import MEASURED, observed_values
 from evals_app.evidence.measures import Latency, Measure, Score
 from evals_app.evidence.model import (
+    METRIC_OF_KIND,
     REGRESSION_KINDS,
     Baseline,
     Change,
@@ -24,7 +25,13 @@ from workflows_app.engine.definition import EvidenceSettings
 # Nats of evidence that one of nine tests needs; chosen on other seeds than `benchmarks/evidence.py` reports on.
 BARS = {"low": 12.75, "normal": 9.75, "high": 7.75}
 TESTS = 9
-SMALLEST_CHANGE = {"score": 0.01, "cost": 0.05, "latency": 0.15, "tokens": 0.05}
+# The test of each metric, and the smallest change that it looks for.
+MEASURES: dict[str, tuple[type[Measure], float]] = {
+    "score": (Score, 0.01),
+    "cost": (Measure, 0.05),
+    "latency": (Latency, 0.15),
+    "tokens": (Measure, 0.05),
+}
 FORGET_AFTER = 20  # runs after which what is no longer checked or measured is dropped
 MOST_ASSERTIONS = 200
 VERSIONS_KEPT = 8
@@ -196,8 +203,7 @@ class BlockEvidence:
     def _members(self, kind: RegressionKind) -> dict[str, Series]:
         if kind == "assertion_regression":
             return {f"{PREFIX}{key}": each for key, each in self.assertions.items() if self._is_checked(key)}
-        metrics = {"quality_drop": "score", "latency_spike": "latency", "cost_spike": "cost"}
-        name = "tokens" if kind == "cost_spike" and self._tokens_stand_in() else metrics[kind]
+        name = "tokens" if kind == "cost_spike" and self._tokens_stand_in() else METRIC_OF_KIND[kind]
         return {} if name in self.settings.ignore else {name: self.metrics[name]}
 
     def _change(self, kind: RegressionKind, leaving: dict[str, Opened]) -> Change | None:
@@ -249,5 +255,5 @@ class BlockEvidence:
 
 
 def _new_metric(name: str) -> Measure:
-    tests: dict[str, type[Measure]] = {"score": Score, "latency": Latency}
-    return tests.get(name, Measure)(SMALLEST_CHANGE[name])
+    test, smallest_change = MEASURES[name]
+    return test(smallest_change)

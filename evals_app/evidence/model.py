@@ -2,18 +2,20 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, get_args
 
 RegressionKind = Literal["assertion_regression", "quality_drop", "cost_spike", "latency_spike"]
 ChangeKind = Literal["opened", "strengthened", "weakened", "continued", "closed"]
 State = Literal["better", "worse", "no evidence of change", "too few runs"]
 
-REGRESSION_KINDS: tuple[RegressionKind, ...] = (
-    "assertion_regression",
-    "quality_drop",
-    "cost_spike",
-    "latency_spike",
-)
+REGRESSION_KINDS: tuple[RegressionKind, ...] = get_args(RegressionKind)
+# The metric that became worse; where a cost is not known, tokens stand in for it.
+METRIC_OF_KIND: dict[str, str] = {
+    "assertion_regression": "pass_rate",
+    "quality_drop": "score",
+    "cost_spike": "cost",
+    "latency_spike": "latency",
+}
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,8 @@ from uuid import UUID
 
 from django.utils.text import Truncator
 
-from evals_app.block_metrics import AMOUNTS, PASS_RATE
+from evals_app.block_metrics import AMOUNTS
+from evals_app.evidence.model import METRIC_OF_KIND
 from evals_app.models import QUALITY_KINDS, Regression, RegressionKind, RegressionState
 from workflows_app.display import formats
 from workflows_app.display.run_summary import iso
@@ -19,18 +20,17 @@ LONGEST_NAME = 60  # in a sentence
 
 
 class KindOfRegression(NamedTuple):
-    """What people call it, the metric that became worse, and how a sentence about it begins."""
+    """What people call it, and how a sentence about it begins."""
 
     label: str
-    metric: str
     subject: str
 
 
 KINDS: dict[str, KindOfRegression] = {
-    RegressionKind.ASSERTION: KindOfRegression("Assertion regression", PASS_RATE, "`{assertion}` passed"),
-    RegressionKind.QUALITY: KindOfRegression("Quality drop", "score", "score was"),
-    RegressionKind.COST: KindOfRegression("Cost spike", "cost", "cost was"),
-    RegressionKind.LATENCY: KindOfRegression("Latency spike", "latency", "took"),
+    RegressionKind.ASSERTION: KindOfRegression("Assertion regression", "`{assertion}` passed"),
+    RegressionKind.QUALITY: KindOfRegression("Quality drop", "score was"),
+    RegressionKind.COST: KindOfRegression("Cost spike", "cost was"),
+    RegressionKind.LATENCY: KindOfRegression("Latency spike", "took"),
 }
 KIND_WORDS = {kind: one.label for kind, one in KINDS.items()}
 # Nats: what opens a regression is about eight; a difference of three standard errors is four and a half.
@@ -48,7 +48,7 @@ def evidence_word(nats: float) -> str:
 def metric_of(regression: Regression) -> str:
     """The metric that became worse."""
     is_tokens = regression.before.get("unit") == "tokens"
-    return "tokens" if is_tokens else KINDS[regression.kind].metric
+    return "tokens" if is_tokens else METRIC_OF_KIND[regression.kind]
 
 
 def kinds_of(metric: str) -> frozenset[RegressionKind]:

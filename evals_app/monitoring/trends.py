@@ -13,7 +13,7 @@ from uuid import UUID
 from django.db import connection
 from django.db.models import Avg, Case, F, FloatField, Func, Max, Min, QuerySet, Sum, Value, When
 
-from evals_app.block_metrics import AMOUNTS, MEASURED, METRICS, PASS_RATE
+from evals_app.block_metrics import AMOUNTS, COLUMNS, MEASURED, PASS_RATE
 from evals_app.evidence.measures import normal_of
 from evals_app.evidence.series import WINDOW
 from evals_app.models import Observation, PinnedBaseline, Regression, RegressionQuerySet
@@ -131,7 +131,7 @@ def trend(
     seen = _seen(subject, rows, metric)
     if not seen:
         check_block(workflow, block)
-    if metric not in METRICS and all(one.value is None for one in seen):
+    if metric not in COLUMNS and all(one.value is None for one in seen):
         _check_metric(workflow, block, metric)
     if metric == PASS_RATE:
         seen = _rates(seen, _graded_before(subject, seen))
@@ -154,7 +154,7 @@ def metrics_of(workflow: Workflow, block: str, runs: int = RECENT_RUNS) -> list[
     with connection.cursor() as cursor:
         cursor.execute(f"{NAMES[connection.vendor]} {lately}", values)
         found = cursor.fetchall()
-    return [*METRICS, *sorted(name for (name,) in found if name not in METRICS)]
+    return [*COLUMNS, *sorted(name for (name,) in found if name not in COLUMNS)]
 
 
 def check_block(workflow: Workflow, block: str) -> None:
@@ -222,7 +222,7 @@ def _total(metric: str) -> Any:
     if metric == PASS_RATE:
         return Min(Case(When(passed=True, then=Value(1)), When(passed=False, then=Value(0))))
     if metric in AMOUNTS:
-        return Sum(METRICS[metric].column)
+        return Sum(COLUMNS[metric])
     return Avg(F("score") if metric == "score" else NamedScore(metric))
 
 

@@ -6,13 +6,11 @@ from dataclasses import dataclass
 from decimal import Decimal
 from functools import wraps
 from math import floor, isfinite, log10
-from typing import Any
+from typing import Any, NamedTuple
 
 Number = int | float | Decimal
 MISSING = "–"
 MINUS = "−"
-LOWER_IS_BETTER = frozenset({"cost", "latency", "tokens", "cost_pct", "latency_pct", "tokens_pct"})
-IN_PERCENT = frozenset({"cost_pct", "latency_pct", "tokens_pct"})
 NOISE = 1e-9  # of a cost, as assertions have it
 
 
@@ -101,31 +99,39 @@ def failure(error: Mapping[str, Any]) -> str:
     return ": ".join(part for part in (kind_not_in_message(error), str(error.get("message") or "")) if part)
 
 
+class Metric(NamedTuple):
+    """What people call a metric, how its values are written, and which way is better."""
+
+    label: str
+    write: Callable[[Number | None], str]
+    better: str  # higher, lower, neither
+    # Where two values would read alike: what surrounds the digits, the fewest of them, and what the value is multiplied by.
+    unit: str
+    fewest_digits: int
+    factor: float = 1
+
+
 METRICS = {
-    "score": score,
-    "pass_rate": percent,
-    "cost": cost,
-    "latency": duration,
-    "tokens": count,
-    "runs": count,
+    "score": Metric("Score", score, "higher", "{}", 3),
+    "pass_rate": Metric("Pass rate", percent, "higher", "{}%", 1, 100),
+    "cost": Metric("Cost", cost, "lower", "${}", 2),
+    "latency": Metric("Latency", duration, "lower", "{} ms", 1),
+    "tokens": Metric("Tokens", count, "lower", "{}", 1),
+    "runs": Metric("Runs", count, "neither", "{}", 1),
 }
+# Under these names a metric's changes are in percent.
+IN_PERCENT = {f"{name}_pct": name for name, known in METRICS.items() if known.better == "lower"}
+MOST_DIGITS = 12
+
+
+def metric_named(name: str) -> Metric:
+    """One of the metrics; one named in a workflow is a score."""
+    return METRICS.get(name) or METRICS["score"]._replace(label=name[:1].upper() + name[1:])
 
 
 def metric(value: Number | None, name: str) -> str:
-    """A value of the named metric with its unit; a metric named in a workflow reads as a score."""
-    return METRICS.get(name, score)(value)
-
-
-# How a metric reads with more digits than it has otherwise: the factor, what stands around it, the fewest digits.
-PRECISE: dict[str, tuple[float, str, int]] = {
-    "score": (1, "{}", 3),
-    "pass_rate": (100, "{}%", 1),
-    "cost": (1, "${}", 2),
-    "latency": (1, "{} ms", 1),
-    "tokens": (1, "{}", 1),
-    "runs": (1, "{}", 1),
-}
-MOST_DIGITS = 12
+    """A value of the named metric with its unit."""
+    return metric_named(name).write(value)
 
 
 def reads_alike(one: Number | None, other: Number | None, name: str) -> bool:
@@ -138,13 +144,13 @@ def distinguish(one: Number | None, other: Number | None, name: str) -> tuple[st
     short = metric(one, name), metric(other, name)
     if not reads_alike(one, other, name) or one is None or other is None or one == other:
         return short
-    factor, words, fewest = PRECISE.get(name, PRECISE["score"])
+    known = metric_named(name)
     if name == "latency" and min(one, other) >= 1000:
-        factor, words = 0.001, "{} s"
-    for digits in range(fewest, MOST_DIGITS):
-        texts = [f"{float(value) * factor:,.{digits}f}" for value in (one, other)]
+        known = known._replace(factor=0.001, unit="{} s")
+    for digits in range(known.fewest_digits, MOST_DIGITS):
+        texts = [f"{float(value) * known.factor:,.{digits}f}" for value in (one, other)]
         if texts[0] != texts[1]:
-            first, second = (words.format(text).replace("-", MINUS) for text in texts)
+            first, second = (known.unit.format(text).replace("-", MINUS) for text in texts)
             return first, second
     return short
 
@@ -167,10 +173,11 @@ def change(value: Number | None, name: str = "score") -> Change:
     if size.startswith("<") or not any(digit in size for digit in "123456789"):
         return Change(size if size.startswith("<") else f"±{size}", "same", "same")
     sign, direction = ("+", "up") if number > 0 else (MINUS, "down")
-    if name == "runs":
+    better = metric_named(IN_PERCENT.get(name, name)).better
+    if better == "neither":
         verdict = "neutral"
     else:
-        verdict = "better" if (number > 0) != (name in LOWER_IS_BETTER) else "worse"
+        verdict = "better" if (number > 0) == (better == "higher") else "worse"
     return Change(f"{sign}{size}", direction, verdict)
 
 

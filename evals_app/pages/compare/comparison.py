@@ -12,7 +12,7 @@ from django.db.models.functions import Length, Substr
 from django.utils.text import Truncator
 
 from evals_app.block_assertions import keys_for
-from evals_app.block_metrics import MEASURED, Values, change_metric_of, change_of, label_of, node_values
+from evals_app.block_metrics import MEASURED, Values, change_metric_of, change_of, node_values
 from evals_app.pages.outputs import indented
 from evals_app.pages.run.blocks import blocks_in_order
 from workflows_app.display import formats
@@ -323,7 +323,13 @@ def _run_values(run: Run) -> Values:
 def _figures(old: Values, new: Values) -> list[Figure]:
     pairs = {metric: (old.get(metric), new.get(metric)) for metric in MEASURED}
     return [
-        Figure(label_of(metric), metric, *pair, change_of(metric, *pair), change_metric_of(metric))
+        Figure(
+            formats.metric_named(metric).label,
+            metric,
+            *pair,
+            change_of(metric, *pair),
+            change_metric_of(metric),
+        )
         for metric, pair in pairs.items()
         if pair != (None, None)
     ]

@@ -35,8 +35,6 @@ FAMILIES = {"measures": "Cost and time"}  # the others are called as they are
 LIMITS = (100, DEFAULT_OUTPUTS, MOST_OUTPUTS)
 LONG = 50_000  # letters, as in static/js/lab.js
 MOST_FLIPS_SHOWN = 100
-#: How each measured number is printed; words and characters are counts.
-METRICS = {"cost": "cost", "latency": "latency", "score": "score"}
 
 SAMPLE_OUTPUT = """\
 {"supplier": "Northwind Traders", "total": 1240.5, "currency": "EUR", "lines": [
@@ -252,7 +250,8 @@ def _distribution(totals: AssertionTotals, config: Mapping[str, Any], count: int
     """One assertion over all outputs."""
     chart = None
     if totals.passing is not None and totals.values:
-        metric = METRICS.get(totals.passing.measures, "tokens")
+        measures = totals.passing.measures
+        metric = measures if measures in formats.METRICS else "tokens"  # words and characters are counts, too
         chart = charts.histogram(totals.values, totals.passing, metric=metric)
     return {
         "type": totals.type,

@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from evals_app import charts
 from evals_app.block_assertions import keys_for
-from evals_app.block_metrics import METRICS, change_metric_of, label_of, node_values
+from evals_app.block_metrics import COLUMNS, change_metric_of, node_values
 from evals_app.models import Observation
 from evals_app.pages.outputs import Output, read_output, read_text, read_values
 from workflows_app.display import formats
@@ -139,7 +139,7 @@ class Inspector:
         delta = self.node.delta or {}
         change = delta.get("score_delta" if is_score else f"{metric}_pct")
         change_metric = change_metric_of(metric)
-        past = [getattr(row, METRICS[metric].column) for row in self.history]
+        past = [getattr(row, COLUMNS[metric]) for row in self.history]
         runs = (delta.get("baseline_counts") or {}).get(metric)
         baseline = delta.get("baseline_score") if is_score else _before(value, change)
         if baseline is None and delta and past and not any(past):  # nothing has no percentage
@@ -151,7 +151,7 @@ class Inspector:
             [*past, value], metric=metric, width=140, tone="bad" if is_worse else "accent"
         )
         return {
-            "label": label_of(metric),
+            "label": formats.METRICS[metric].label,
             "metric": metric,
             "value": value,
             "change": change,

@@ -10,10 +10,11 @@ from typing import Any
 from django.utils.text import Truncator
 
 from evals_app import charts
-from evals_app.block_metrics import PASS_RATE, label_of
+from evals_app.block_metrics import PASS_RATE
 from evals_app.models import Regression, RegressionState
 from evals_app.monitoring import trends
 from evals_app.monitoring.regressions import KIND_WORDS, kinds_of
+from workflows_app.display import formats
 from workflows_app.models import Workflow
 
 # Beyond this a chart shows the newest: drawing costs the same with a thousand runs and a million.
@@ -36,7 +37,7 @@ def title_of(metric: str) -> str:
     """What a chart of the metric draws."""
     if metric == PASS_RATE:
         return f"Pass rate of the last {trends.RATE_WINDOW} runs"
-    return f"{label_of(metric)} per run"
+    return f"{formats.metric_named(metric).label} per run"
 
 
 def trend_picture(

@@ -11,7 +11,6 @@ from django.core.paginator import Page
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 
-from evals_app.block_metrics import label_of
 from evals_app.models import BlockStatistics, PinnedBaseline
 from evals_app.monitoring.effects import Effect, effects_of, effects_of_version, known_evidence
 from evals_app.monitoring.regressions import RegressionRow, regression_rows
@@ -21,6 +20,7 @@ from evals_app.pages.responses import plain
 from evals_app.pages.workflow.blocks import BLOCKS_A_PAGE, HISTORY, block_page
 from evals_app.pages.workflow.trend_chart import DEFAULT_RANGE, RANGES, title_of, trend_picture
 from evals_app.pages.workflows import listing
+from workflows_app.display import formats
 from workflows_app.display.diff import side_by_side
 from workflows_app.display.querystring import ASIDE, address, asked_number, asked_text, page_of
 from workflows_app.display.run_form import widgets_of
@@ -261,7 +261,9 @@ def _trend(request: HttpRequest, workflow: Workflow) -> dict[str, Any]:
         "title": title_of(metric),
         "range": range_,
         "picture": picture,
-        "metrics": [(name, label_of(name), address(request, metric=name)) for name in first],
+        "metrics": [
+            (name, formats.metric_named(name).label, address(request, metric=name)) for name in first
+        ],
         "more_metrics": metrics[METRICS_AT_ONCE : METRICS_AT_ONCE + METRICS_TO_PICK],
         "ranges": [(name, words, address(request, range=name)) for name, words in RANGES.items()],
         "blocks": list(definition.blocks) if definition else [],
