@@ -6,9 +6,8 @@ import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from evals_app.assertion_words import kind_of, limit, number_text, shorten
 from evals_app.cases.results import BlockScore, CaseResult, Check
-
-_LIMITS = {"cost": "≤ ${}", "latency": "≤ {} ms"}
 
 
 @dataclass(frozen=True)
@@ -28,20 +27,14 @@ class Failure:
         return self.check.result.reason if self.check else f"{self.block.error}"
 
     def expected(self, longest: int) -> str:
-        """What the assertion wants: `contains "Ada"`, `$.total equals 119`, `cost ≤ $0.05`."""
+        """What the assertion wants: `contains "Ada"`, `$.total equals 119`, `cost at most $0.05`."""
         if self.check is None:
             return "an output"
         config = self.check.config
-        name, threshold = str(config.get("type", "?")), config.get("threshold")
-        limit = _LIMITS.get(name.removeprefix("not-"))
-        if limit is not None:
-            return shorten(f"{name} {limit.format(threshold)}", longest)
-        parts = [str(config.get("transform") or "").removeprefix("json_path:"), name]
-        if "value" in config:
+        parts = [str(config.get("transform") or "").removeprefix("json_path:"), str(config.get("type", "?"))]
+        if "value" in config and kind_of(config) != "word-count":  # the limit has its words
             parts.append(json.dumps(config["value"], ensure_ascii=False, default=str))
-        if threshold is not None:
-            parts.append(f"(threshold {threshold})")
-        return shorten(" ".join(parts), longest)
+        return shorten(" ".join([*parts, limit(config)]), longest)
 
     def measured(self, longest: int) -> str:
         """What was found instead: the number behind the verdict, else the output."""
@@ -50,16 +43,10 @@ class Failure:
         if self.check.result.error:
             return "could not be checked"
         if self.check.result.measured is not None:
-            return f"{self.check.result.measured:.6g}"
+            return number_text(kind_of(self.check.config), self.check.result.measured)
         return shorten(json.dumps(self.block.output or "", ensure_ascii=False), longest)
 
 
 def failures_of(cases: Iterable[CaseResult]) -> list[Failure]:
     """Every failed assertion of these cases."""
     return [Failure(case, block, check) for case in cases for block, check in case.failing()]
-
-
-def shorten(text: str, longest: int) -> str:
-    """A text on one line, its end cut off where it is too long."""
-    line = " ".join(text.split())
-    return line if len(line) <= longest else line[: max(longest - 1, 0)] + "…"

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from xml.etree import ElementTree  # nosec B405 - it writes XML and reads none
 
+from evals_app.assertion_words import shorten
 from evals_app.cases.results import ERROR, FAILED, PASSED, SKIPPED, CaseResult, SuiteResult
-from evals_app.cli.failures import failures_of, shorten
+from evals_app.cli.failures import failures_of
 
 # What XML 1.0 cannot hold, escaped or not.
 _NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")

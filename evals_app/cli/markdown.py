@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
+from evals_app.assertion_words import shorten
 from evals_app.cases.compare import CaseChange
 from evals_app.cases.results import PASSED, SuiteResult
-from evals_app.cli.failures import failures_of, shorten
+from evals_app.cli.failures import failures_of
 from workflows_app.display import formats
 
 LONGEST = 60_000  # characters; GitHub takes 65,536

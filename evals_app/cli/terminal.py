@@ -8,9 +8,10 @@ import sys
 from collections.abc import Iterator, Sequence
 from typing import TextIO
 
+from evals_app.assertion_words import shorten
 from evals_app.cases.compare import CaseChange
 from evals_app.cases.results import ERROR, FAILED, PASSED, SKIPPED, CaseResult, SuiteResult, total_cost
-from evals_app.cli.failures import Failure, failures_of, shorten
+from evals_app.cli.failures import Failure, failures_of
 from workflows_app.display import formats
 
 MOST_LISTED = 20  # cases; a longer suite lists only those that did not pass

@@ -10,6 +10,7 @@ from itertools import groupby
 from typing import Any
 
 from evals_app import charts
+from evals_app.assertion_words import asks
 from evals_app.assertion_yaml import read_assertions, write_assertions
 from evals_app.assertions import (
     AssertionContext,
@@ -26,7 +27,6 @@ from evals_app.monitoring.backtest import (
     Flip,
     outputs_of,
 )
-from evals_app.pages.workflow.blocks import asks
 from workflows_app.display import formats
 from workflows_app.engine.definition import BaseBlockDef, Fault
 from workflows_app.models import Run, RunNode, Workflow, WorkflowVersion

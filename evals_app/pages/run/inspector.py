@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any
@@ -10,7 +9,7 @@ from typing import Any
 from django.core.paginator import Page, Paginator
 from django.utils import timezone
 
-from evals_app import charts
+from evals_app import assertion_words, charts
 from evals_app.block_assertions import keys_for
 from evals_app.block_metrics import COLUMNS, change_metric_of, node_values
 from evals_app.models import Observation
@@ -24,15 +23,6 @@ HISTORY = 50
 ASSERTIONS_A_PAGE = 100
 MANY_ASSERTIONS = 12  # of more, those that did not pass come first
 EXECUTIONS_A_PAGE = 50
-LONGEST_VALUE = 160
-AT_MOST = frozenset({"cost", "latency", "levenshtein"})
-AT_LEAST = frozenset({"bleu", "rouge-n"})
-IN_UNITS = {
-    "cost": formats.cost,
-    "latency": formats.duration,
-    "bleu": formats.score,
-    "rouge-n": formats.score,
-}
 
 
 class Inspector:
@@ -192,47 +182,19 @@ def _before(value: float, percent: float | None) -> float | None:
     return None if percent is None or percent <= -100 else value / (1 + percent / 100)
 
 
-def shown_value(config: Mapping[str, Any]) -> str:
-    """What an assertion compares with, as text."""
-    value = config.get("value")
-    if value is None or value == "":
-        return ""
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-
-
 def shown_assertion(one: Mapping[str, Any], config: Mapping[str, Any], fact: str = "") -> dict[str, Any]:
     """A stored grading result beside its entry in the document, as `evals/_assertion.html` prints it."""
-    kind = one["type"].removeprefix("not-")
-    full = shown_value(config)
+    full = assertion_words.full_value(config)
+    number = one["measured"]
     return {
         **one,
         "word": formats.result_word(passed=one["passed"], error=one["error"]),
         "weight": f"{one['weight']:g}",
-        "expected": expected(kind, config, full),
-        "full_value": full if len(full) > LONGEST_VALUE else "",
-        "measured": "" if one["measured"] is None else IN_UNITS.get(kind, _plain)(one["measured"]),
+        "expected": assertion_words.expected(config),
+        "full_value": full if len(full) > assertion_words.LONGEST_VALUE else "",
+        "measured": ""
+        if number is None
+        else assertion_words.number_text(assertion_words.kind_of(one), number),
         "transform": str(config.get("transform") or ""),
         "fact": fact,
     }
-
-
-def expected(kind: str, config: Mapping[str, Any], value: str) -> str:
-    """What the assertion asked for, short."""
-    threshold = config.get("threshold")
-    if threshold is not None and (kind in AT_MOST or kind in AT_LEAST):
-        limit = IN_UNITS.get(kind, _plain)(threshold) if isinstance(threshold, int | float) else threshold
-        return f"{'at most' if kind in AT_MOST else 'at least'} {limit}"
-    words = config.get("value")
-    if kind == "word-count" and isinstance(words, dict):
-        low, high = words.get("min"), words.get("max")
-        if low is not None and high is not None:
-            return f"{low} to {high} words"
-        bound, side = (low, "at least") if low is not None else (high, "at most")
-        return f"{side} {bound} word{'' if bound == 1 else 's'}"
-    if kind in ("is-json", "contains-json") and value:
-        return "JSON that fits the schema"
-    return value if len(value) <= LONGEST_VALUE else value[:LONGEST_VALUE] + "…"
-
-
-def _plain(number: float) -> str:
-    return f"{number:,.4g}" if isinstance(number, float) and number % 1 else f"{number:,.0f}"

@@ -6,20 +6,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from django.core.paginator import Page, Paginator
-from django.utils.text import Truncator
 
+from evals_app.assertion_words import asks
 from evals_app.block_assertions import assertion_key
 from evals_app.block_metrics import MEASURED
 from evals_app.charts import strip
 from evals_app.models import BlockStatistics, Observation
-from evals_app.pages.run.inspector import expected, shown_value
 from workflows_app.engine.definition import BaseBlockDef
 from workflows_app.models import Workflow
 
 HISTORY = 30  # runs in a small history
 BLOCKS_A_PAGE = 20
 ASSERTIONS_A_PAGE = 50
-LONGEST_VALUE = 60
 MOST_NAMED = 3
 
 # By the state that the evidence computed: label, icon and tone.
@@ -126,13 +124,3 @@ def _assertion(config: Any, slices: Mapping[str, Any], latest: list[Observation]
         "pass_rate": _pass_rate(slices.get(key, {})),
         "history": strip([one.assertions[key] for one in latest if key in one.assertions]),
     }
-
-
-def asks(config: Mapping[str, Any]) -> str:
-    """What an assertion requires, in a line."""
-    value = shown_value(config)
-    words = expected(str(config.get("type")).removeprefix("not-"), config, value)
-    text_beside = value if config.get("threshold") is not None else ""
-    parts = (text_beside, words, str(config.get("transform") or ""))
-    text = " · ".join(part for part in parts if part).replace("\n", " ")
-    return Truncator(text).chars(LONGEST_VALUE)
