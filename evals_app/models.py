@@ -298,7 +298,7 @@ class EvalCaseResult(models.Model):
     score = models.FloatField()
     cost_usd = models.FloatField(null=True)
     details: models.JSONField[Any, Any] = models.JSONField(
-        default=dict, help_text="The case as `runsight evaluate --json` tells it."
+        default=dict, help_text="The case as `runsight evaluate --json` prints it."
     )
     run = models.ForeignKey(
         Run,

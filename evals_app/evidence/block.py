@@ -114,7 +114,7 @@ class BlockEvidence:
     def from_state(
         cls, state: dict[str, Any] | None, settings: EvidenceSettings | None = None
     ) -> "BlockEvidence":
-        """Continue from a saved state; None begins anew."""
+        """Continue from a saved state; None begins with no evidence."""
         evidence = cls(settings)
         if not state:
             return evidence

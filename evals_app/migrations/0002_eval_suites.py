@@ -118,7 +118,7 @@ class Migration(migrations.Migration):
                 (
                     "details",
                     models.JSONField(
-                        default=dict, help_text="The case as `runsight evaluate --json` tells it."
+                        default=dict, help_text="The case as `runsight evaluate --json` prints it."
                     ),
                 ),
                 (

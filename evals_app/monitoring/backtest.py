@@ -112,7 +112,7 @@ class Backtest:
 def backtest(
     workflow: Workflow, block: str, assertions: list[dict[str, Any]], limit: int = DEFAULT_OUTPUTS
 ) -> Backtest:
-    """Grade the last `limit` outputs of a block anew; nothing is stored."""
+    """Grade the last `limit` outputs of a block again; nothing is stored."""
     *_, whole = backtest_in_steps(workflow, block, assertions, limit)
     return whole
 

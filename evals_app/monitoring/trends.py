@@ -108,7 +108,7 @@ class Subject:
         return rows.filter(node_id=self.block) if self.block else rows
 
     def by_run(self, rows: QuerySet[Observation], metric: str) -> Any:
-        """The metric of each run; of a whole workflow, what its blocks come to."""
+        """The metric of each run; of a whole workflow, over its blocks."""
         return rows.values(self.key).annotate(seen_value=_total(metric))
 
 
@@ -218,7 +218,7 @@ class NamedScore(Func):
 
 
 def _total(metric: str) -> Any:
-    """What the blocks of a run come to."""
+    """The metric of a run from those of its blocks."""
     if metric == PASS_RATE:
         return Min(Case(When(passed=True, then=Value(1)), When(passed=False, then=Value(0))))
     if metric in AMOUNTS:

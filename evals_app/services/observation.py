@@ -126,7 +126,7 @@ def _observation(run: Run, node: RunNode, number: int) -> Observation:
 
 @transaction.atomic
 def rebuild_statistics(workflow: Workflow) -> int:
-    """Make a workflow's statistics anew from its observations alone; the number of observations read."""
+    """Rebuild a workflow's statistics from its observations alone; return how many were read."""
     settings = {
         version.number: version.definition.evidence
         for version in workflow.versions.select_related("workflow")

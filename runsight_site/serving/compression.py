@@ -11,7 +11,7 @@ from django.middleware.gzip import GZipMiddleware
 class CompressionMiddleware(GZipMiddleware):
     """Django's, which pads each response by a random length so that its size says little about its content (BREACH).
 
-    CSRF tokens are masked anew in each response. A page that shows a secret once (a new token's key) says so with
+    CSRF tokens are masked differently in each response. A page that shows a secret once (a new token's key) says so with
     `shows_secret` and is not compressed at all, nor is part of a file. A one-time log-in link is printed in the terminal and answered by a
     redirect, which has no body.
     """

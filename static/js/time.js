@@ -2,7 +2,7 @@
 // <span data-elapsed-since="ISO time"> count up where the page hears of the end.
 (() => {
   const STEPS = [[60, 1, " s"], [3600, 60, " min"], [86400, 3600, "h"], [30 * 86400, 86400, "d"]];
-  const UNITS = [[86400, "d", 3600, "h"], [3600, "h", 60, "min"], [60, "min", 1, "s"], [1, "s", 1, ""]];
+  const UNITS = [[86400, "d", 3600, "h"], [3600, "h", 60, " min"], [60, " min", 1, " s"], [1, " s", 1, ""]];
   const MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
 
   function relative(moment, now) {
@@ -21,7 +21,7 @@
     const seconds = Math.max(Math.trunc(ms / 1000), 0);
     const [size, unit, below, belowUnit] = UNITS.find(([limit]) => seconds >= limit) ?? UNITS.at(-1);
     const rest = Math.trunc((seconds % size) / below);
-    return `${Math.trunc(seconds / size)} ${unit}${rest ? ` ${rest} ${belowUnit}` : ""}`;
+    return `${Math.trunc(seconds / size)}${unit}${rest ? ` ${rest}${belowUnit}` : ""}`;
   }
 
   function set(element, text) {

@@ -28,7 +28,7 @@ def signed(read: Callable[[float], str]) -> Callable[[Number | None], str]:
 
 @signed
 def duration(value: float) -> str:
-    """Milliseconds as `812 ms`, `3.4 s`, `2 min 5 s`, `1 h 3 min`, `2 d 4 h`."""
+    """Milliseconds as `812 ms`, `3.4 s`, `2 min 5 s`, `1h 3 min`, `2d 4h`."""
     if 0 < value < 9.95:
         return f"{value:.1f} ms".replace(".0 ", " ")
     if value < 999.5:
@@ -38,12 +38,12 @@ def duration(value: float) -> str:
     seconds = round(value / 1000)
     for unit, size, below, below_size in (
         ("d", 86400, "h", 3600),
-        ("h", 3600, "min", 60),
-        ("min", 60, "s", 1),
+        ("h", 3600, " min", 60),
+        (" min", 60, " s", 1),
     ):
         if seconds >= size:
             rest = seconds % size // below_size
-            return f"{seconds // size:,} {unit} {rest} {below}" if rest else f"{seconds // size:,} {unit}"
+            return f"{seconds // size:,}{unit}" + (f" {rest}{below}" if rest else "")
     return f"{seconds} s"
 
 

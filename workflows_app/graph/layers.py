@@ -21,7 +21,7 @@ class Layered:
 
 
 def without_cycles(count: int, edges: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    """The edges with those that close a cycle turned round."""
+    """The edges, with those that close a cycle reversed."""
     targets: Links = defaultdict(list)
     for source, target in edges:
         targets[source].append(target)

@@ -125,7 +125,7 @@ class Trial:
 
     @property
     def verdict(self) -> str:
-        """What the results come to; what errors in the YAML leave out was not checked."""
+        """The verdict on all results; what has an error in the YAML was not checked."""
         results = self.result.results
         has_failed = any(not (one.passed or one.error) for one in results)
         return formats.verdict_of(self.result.passed() and not self.faults, has_failed=has_failed)

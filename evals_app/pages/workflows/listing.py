@@ -14,7 +14,7 @@ from evals_app.models import Regression, RegressionState
 from workflows_app.models import Environment, Run, RunStatus, Source, Workflow
 
 PAGE_SIZE = 50
-LATELY = 20  # runs that a row's figures speak of
+LATELY = 20  # runs that a row's figures describe
 STRETCH = 5  # runs behind one point of the sparkline
 STATES = {"": "Any state", "regressed": "Regressed", "enabled": "Enabled", "disabled": "Disabled"}
 

@@ -302,7 +302,7 @@ def test_what_cannot_raise_an_alarm_has_a_baseline_of_the_last_hundred_runs() ->
     assert usual["latency"].mean == pytest.approx(1_600, rel=0.05)
     assert (usual["tokens"].count, usual["tokens"].mean) == (100, 900)  # the cost is known
     assert (usual["assertion:contains#0"].count, usual["assertion:contains#0"].mean) == (100, 0.0)
-    # Nor does an improvement begin it anew.
+    # Nor does an improvement start it again.
     feed(evidence, block_runs(seed=68, count=60, pass_rate=1.0, latency=0.5, start=271))
     assert evidence.baseline()["latency"].count == 100
     assert evidence.baseline()["latency"].mean == pytest.approx(0.6 * 400 + 0.4 * 1_600, rel=0.05)

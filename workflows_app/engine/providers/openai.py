@@ -197,7 +197,7 @@ class OpenAIProvider(Provider):
             return response.status_code, response.headers, bytes(content)
 
     def _headers(self) -> dict[str, str]:
-        # Answers are read raw, so that a compressed one cannot grow beyond the limit: hence no encoding.
+        # Answers are read raw, so that a compressed one cannot grow beyond the limit: no encoding is accepted.
         headers = {
             "Host": self._target.host_header,
             "Accept": "application/json",

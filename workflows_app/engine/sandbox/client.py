@@ -133,7 +133,7 @@ class Sandbox:
             self._finalizer()
 
     def _after_fork(self) -> None:
-        """Start anew in a forked process; a lock held by another thread would never be released."""
+        """Reset in a forked process: a lock held by another thread would never be released."""
         self._lock = threading.Lock()
         zygote, self._zygote = self._zygote, None
         if self._finalizer is not None:

@@ -122,7 +122,7 @@ def _rule(number: int | None, body: list[bytes]) -> list[bytes]:
 
 
 def _refuse_all(numbers: list[int | None]) -> list[bytes]:
-    """Send many calls to one refusal: the kernel compiles the filter anew for each block, so it is short."""
+    """Send many calls to one refusal: the kernel compiles the filter for each block, so it is short."""
     known = [number for number in numbers if number is not None]
     tests = [_op(_JUMP_EQUAL, number, len(known) - place) for place, number in enumerate(known)]
     return [*tests, _op(_JUMP, 1), _refuse()]
