@@ -90,7 +90,7 @@
     }
   }
   settle();
-  document.addEventListener("htmx:afterSwap", settle);
+  document.addEventListener("runsight:swap", settle);
 
   document.addEventListener("keydown", (event) => {
     const mark = event.target.closest?.(".chart__plot > a.mark");

@@ -10,7 +10,7 @@
   if (!area || !window.ace) return;
   const form = area.form;
   const side = document.querySelector("[data-editor-side]");
-  const part = (name, from = side) => from.querySelector(`[data-editor-${name}]`);
+  const state = document.getElementById("editor-state");
   const slugField = form.elements.slug;
 
   // Styles come from ace.css and editor.css, so the page needs no inline ones.
@@ -61,27 +61,23 @@
   // Checking
   const Range = ace.require("ace/range").Range;
   let timer = 0;
-  let asking = null;
   let markers = [];
 
   async function check() {
-    asking?.abort();
     clearTimeout(timer);
-    const { signal } = (asking = new AbortController());
     const late = setTimeout(() => unchecked("The server does not answer."), PATIENCE_MS);
     const body = new FormData();
     body.set("yaml", editor.getValue());
     body.set("slug", slugField ? slugField.value : side.dataset.slug);
     body.set("csrfmiddlewaretoken", form.elements.csrfmiddlewaretoken.value);
     try {
-      const response = await fetch(side.dataset.check, { method: "POST", body, signal });
-      if (response.redirected) unchecked("You are logged out; log in again in another tab.");
-      else if (!response.ok) unchecked(`The server answered ${response.status}.`);
-      else show(await response.text());
-    } catch {
-      if (signal.aborted) return;
-      unchecked("The server cannot be reached.");
-      timer = setTimeout(check, AGAIN_MS);
+      const answer = await runsight.swap(side.dataset.check, { body, into: "editor-state" });
+      if (!answer) return; // a newer check is on its way
+      document.getElementById("editor-graph").classList.toggle("is-old", !answer.querySelector("#editor-graph[data-fresh]"));
+      mark();
+    } catch (error) {
+      unchecked(error.message);
+      if (!error.isAnswer && !error.isFinal) timer = setTimeout(check, AGAIN_MS);
     } finally {
       clearTimeout(late);
     }
@@ -92,18 +88,8 @@
     timer = setTimeout(check, WAIT_MS);
   }
 
-  function show(html) {
-    const answer = document.createElement("template");
-    answer.innerHTML = html; // drawn and escaped by our server
-    const graph = part("graph", answer.content);
-    part("state").replaceChildren(...part("state", answer.content).childNodes);
-    part("graph").classList.toggle("is-old", !graph.childElementCount);
-    if (graph.childElementCount) part("graph").replaceChildren(...graph.childNodes);
-    mark();
-  }
-
   function mark() {
-    const errors = [...part("state").querySelectorAll("[data-line]")];
+    const errors = [...state.querySelectorAll("[data-line]")];
     const rows = errors.map((error) => Number(error.dataset.line) - 1);
     editor.session.setAnnotations(errors.map((error, n) => ({ row: rows[n], text: error.textContent, type: "error" })));
     markers.forEach((marker) => editor.session.removeMarker(marker));
@@ -121,7 +107,7 @@
     Object.assign(again, { type: "button", className: "button button--small", textContent: "Check it again" });
     again.addEventListener("click", check);
     note.append(`${text} Your text is still here. `, again);
-    part("state").replaceChildren(note);
+    state.replaceChildren(note);
   }
   const unchecked = (why) => warn(`Not checked. ${why}`);
 

@@ -97,7 +97,7 @@
     event.preventDefault();
     if (link.dataset.node) open(link.dataset.node, event.detail === 0);
   });
-  page.addEventListener("htmx:afterSwap", ({ target }) => {
+  page.addEventListener("runsight:swap", ({ target }) => {
     mark();
     if (!target.matches(".node-row")) return;
     void target.offsetWidth; // lets the animation begin anew

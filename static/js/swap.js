@@ -5,11 +5,17 @@
 //   runsight.take(html)                   puts in HTML that is already here
 // `into` is the id of what a person waits for: it is busy meanwhile, it changes although it is in use, and a newer
 // request for it replaces an older one.
+//   <… id="x" data-fresh data-load="url">     is asked for as it comes near the part of the page that is seen
+//   <… data-swaps="x" data-from="url"> <a …>  links and forms in it change only x, and the page's address; data-from
+//                                             says where x comes from, if not from the page itself
+//   <a data-asks="name" …>                    what a link changes of the page's address; it keeps the rest of it
 (() => {
   const waiting = new Map(); // element: its newer self, until nobody uses the element
   const requests = new Map(); // id: the latest request that a person waits for
   const answered = new Map(); // id: when that was answered
+  const AGAIN = 5000;
   let timer = 0;
+  let shown = location.search; // what the parts of the page show
 
   const parse = (html) => new DOMParser().parseFromString(html, "text/html");
 
@@ -24,11 +30,11 @@
     }
     try {
       const answer = await fetch(url, { method: body ? "POST" : "GET", body, signal: request.signal });
-      if (answer.redirected) throw Object.assign(new Error("You are logged out."), { isFinal: true });
+      if (answer.redirected) throw Object.assign(new Error("You are logged out; log in again in another tab."), { isFinal: true });
       if (!answer.ok) throw Object.assign(new Error(`The server answered ${answer.status}.`), { isAnswer: true });
       const page = parse(await answer.text());
       if (into) answered.set(into, performance.now());
-      takeFrom(page, { isAsked: Boolean(into), since });
+      takeFrom(page, { isAsked: Boolean(into), into, since });
       return page;
     } catch (error) {
       if (error.name === "AbortError") return null;
@@ -72,15 +78,19 @@
     return soon;
   }
 
-  function takeFrom(page, { isAsked = false, since = 0 } = {}) {
+  // An asked-for part comes at once. What comes with it does, too, unless that is the rest of the page.
+  function takeFrom(page, { isAsked, into, since = 0 }) {
+    const isPage = Boolean(page.getElementById(into));
     for (const fresh of page.querySelectorAll("[data-fresh]")) {
       const old = document.getElementById(fresh.id);
       const isInside = fresh.parentElement.closest("[data-fresh]"); // comes with what is around it
       const isOutdated = answered.get(fresh.id) > since && !isAsked;
       if (!old || isInside || isOutdated) continue;
       if (fresh.dataset.fresh === "append") append(old, fresh);
-      else if (isAsked) put(old, fresh);
-      else waiting.set(old, fresh);
+      else if (isAsked && (!isPage || fresh.id === into)) {
+        waiting.delete(old); // what waits was asked for earlier
+        put(old, fresh);
+      } else waiting.set(old, fresh);
     }
     settle();
   }
@@ -131,18 +141,18 @@
     const seen = scrollY && [...document.querySelectorAll("main [id]")].find((one) => one.clientHeight && top(one) > 0);
     const seenAt = seen && top(seen);
     // What loads when scrolled to shows what was there until it has loaded anew.
-    for (const slot of fresh.querySelectorAll("[hx-get][aria-busy]")) {
-      const was = document.getElementById(slot.closest("[id]").id)?.querySelector(`.${slot.classList[0]}`);
+    for (const slot of fresh.querySelectorAll("[data-load]")) {
+      const was = document.getElementById(slot.id);
       if (was && !was.querySelector(".skeleton")) slot.replaceChildren(...was.childNodes);
     }
     const now = replace(part, fresh);
-    window.htmx?.process(now);
+    watch(now);
     const again = ([wanted, place]) => { const found = alike(now, wanted); return found[place] ?? found[0]; };
     for (const box of ticked.map(again)) if (box) box.checked = true;
     for (const summary of open.map(again)) if (summary) summary.parentElement.open = true;
     for (const tab of tabs.map(again)) if (tab?.ariaSelected === "false") tab.click();
     if (shown) now.querySelector(".graph-scroll")?.scrollTo(...shown);
-    now.dispatchEvent(new Event("htmx:afterSwap", { bubbles: true }));
+    now.dispatchEvent(new Event("runsight:swap", { bubbles: true }));
     if (focused) again(focused)?.focus({ preventScroll: true });
     const stillSeen = seen && document.getElementById(seen.id);
     if (stillSeen) scrollBy({ top: top(stillSeen) - seenAt, behavior: "instant" });
@@ -159,6 +169,54 @@
     part.replaceChildren(...fresh.childNodes);
     return part;
   }
+
+  const sight = new IntersectionObserver((entries) => {
+    for (const { target, isIntersecting } of entries) if (isIntersecting) load(target);
+  }, { rootMargin: "100%" });
+  const watch = (root) => { for (const slot of root.querySelectorAll("[data-load]")) sight.observe(slot); };
+
+  async function load(slot) {
+    sight.unobserve(slot);
+    try {
+      await swap(slot.dataset.load);
+    } catch (error) {
+      if (!error.isFinal) setTimeout(() => sight.observe(slot), AGAIN);
+    }
+  }
+
+  async function follow(event, group, query) {
+    event.preventDefault();
+    const url = new URL(group.dataset.from ?? "", location);
+    url.search = query;
+    url.searchParams.set("part", "1");
+    try {
+      if (!await swap(url, { into: group.dataset.swaps })) return;
+    } catch (error) {
+      window.runsight.toast(error.message, "warning");
+      return;
+    }
+    history.pushState(null, "", query);
+    shown = location.search;
+    for (const link of document.querySelectorAll("a[data-asks]")) {
+      const kept = new URLSearchParams(shown);
+      kept.set(link.dataset.asks, new URLSearchParams(link.search).get(link.dataset.asks));
+      link.search = kept;
+    }
+  }
+
+  document.addEventListener("click", (event) => {
+    const link = event.target.closest?.("[data-swaps] a");
+    if (!link || event.button || event.ctrlKey || event.metaKey || event.shiftKey) return;
+    follow(event, link.closest("[data-swaps]"), link.search);
+  });
+  document.addEventListener("change", (event) => {
+    const form = event.target.closest("[data-swaps] form");
+    if (!form) return;
+    const query = new URLSearchParams([...new FormData(form)].filter(([, value]) => value));
+    follow(event, form.closest("[data-swaps]"), `?${query}`);
+  });
+  window.addEventListener("popstate", () => { if (location.search !== shown) location.reload(); });
+  watch(document);
 
   window.runsight = Object.assign(window.runsight ?? {}, { swap, refresher, take: (html) => takeFrom(parse(html), { isAsked: true }) });
 })();

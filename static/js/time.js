@@ -48,5 +48,5 @@
   setInterval(() => { if (!document.hidden) refresh(); }, 10000);
   setInterval(() => { if (!document.hidden && window.runsight.live) tick(); }, 500);
   document.addEventListener("visibilitychange", () => { if (!document.hidden) { refresh(); tick(); } });
-  document.addEventListener("htmx:afterSwap", () => { refresh(); tick(); });
+  document.addEventListener("runsight:swap", () => { refresh(); tick(); });
 })();

@@ -1,12 +1,12 @@
 // Menus, dialogs, tabs, toasts and copy buttons, all by data attributes.
 //   data-open-dialog="id" · data-close-dialog · data-menu (details) · data-dismiss
 //   data-copy="#selector" · role=tablist with role=tab and aria-controls
-//   data-asks="name": what a link to this page changes of its address
 // window.runsight.toast(text, "success" | "warning" | "error" | "info"), .connection(isLost)
 (() => {
   function toast(text, tone = "info") {
     const box = document.getElementById("toast")?.content.firstElementChild.cloneNode(true);
     if (!box) return;
+    for (const same of document.querySelectorAll(".toast")) if (same.querySelector("span").textContent === text) same.remove();
     box.classList.add(`toast--${tone}`);
     box.querySelector("span").textContent = text;
     document.getElementById("toasts").append(box);
@@ -64,27 +64,6 @@
     select(next);
     next.focus();
     event.preventDefault();
-  });
-
-  // What was asked for by a click does not come: say so, once, however often it is clicked.
-  document.addEventListener("htmx:sendError", () => {
-    const words = "The server cannot be reached. Try again in a moment.";
-    if (![...document.querySelectorAll(".toast > span")].some((one) => one.textContent === words)) toast(words, "warning");
-  });
-
-  // A link that brings a part of its page asks for it with its own query.
-  document.addEventListener("htmx:configRequest", ({ target, detail }) => {
-    if (target.matches("a")) detail.path += target.search;
-  });
-
-  // A part of the page changed its address: links that ask for something else keep what it says now.
-  document.addEventListener("htmx:pushedIntoHistory", () => {
-    for (const link of document.querySelectorAll("a[data-asks]")) {
-      const name = link.dataset.asks;
-      const query = new URLSearchParams(location.search);
-      query.set(name, new URLSearchParams(link.search).get(name));
-      link.search = query;
-    }
   });
 
   // At a phone's width the navigation scrolls; where one is should be in sight.

@@ -31,7 +31,7 @@ def editor(page, live_site, sign_in, workflow):
 
 
 def expect_state(page, text: str) -> None:
-    page.locator("[data-editor-state]", has_text=text).wait_for()
+    page.locator("#editor-state", has_text=text).wait_for()
 
 
 def go_to(page, line: str, column: int) -> None:
@@ -51,7 +51,7 @@ def test_a_misspelt_assertion_is_marked_on_its_line_and_gone_when_mended(editor)
     go_to(editor, LAST_ASSERTION, LAST_ASSERTION.index("contains") + 3)
     editor.keyboard.type("x")
     expect_state(editor, "1 error")
-    error = editor.locator("[data-editor-state] a")
+    error = editor.locator("#editor-state a")
     assert "(line 10)" in error.inner_text() and "Did you mean 'contains'?" in error.inner_text()
     assert editor.locator(".ace_gutter-cell.ace_error").inner_text().strip() == "10"
     assert editor.locator(".ace_marker-layer .editor-error").count() == 1
@@ -67,7 +67,7 @@ def test_a_misspelt_assertion_is_marked_on_its_line_and_gone_when_mended(editor)
     editor.keyboard.press("Backspace")
     expect_state(editor, "No errors")
     assert editor.locator(".ace_gutter-cell.ace_error").count() == 0
-    assert editor.locator("[data-editor-state] li").count() == 0
+    assert editor.locator("#editor-state li").count() == 0
 
 
 def offered(page, typed: str) -> list[str]:
@@ -101,13 +101,13 @@ def test_completion_offers_the_assertion_types_the_keys_and_the_souls_that_fit(e
 
 
 def test_saving_makes_a_version_and_the_graph_follows_the_text(editor, workflow):
-    assert editor.locator("[data-editor-graph] [data-node-id=analyze]").count() == 1
+    assert editor.locator("#editor-graph [data-node-id=analyze]").count() == 1
     go_to(editor, "interface:", 0)
     editor.evaluate(
         """document.querySelector('.editor-text').env.editor.insert(
             '  again:\\n    type: llm\\n    soul_ref: analyst\\n    prompt: Again\\n    depends: analyze\\n')"""
     )
-    editor.locator("[data-editor-graph] [data-node-id=again]").wait_for()
+    editor.locator("#editor-graph [data-node-id=again]").wait_for()
     editor.fill("[name=message]", "A second look")
     editor.click("[name=_continue]")
     editor.locator(".messagelist", has_text="Saved as version 2.").wait_for()

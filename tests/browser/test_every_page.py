@@ -22,7 +22,7 @@ def admin(page, live_site, sign_in, page_faults):
 
 def visit(page, address: str) -> None:
     page.goto(address)
-    page.locator("[hx-trigger=load] .skeleton").first.wait_for(state="detached")
+    page.locator("[data-load]:not(.block__chart) .skeleton").first.wait_for(state="detached")
 
 
 def sideways(page) -> int:

@@ -138,7 +138,7 @@ def test_tabs_and_menus_work_by_keyboard(guide):
 
 def test_times_read_the_same_in_the_browser_as_on_the_server(guide):
     before = guide.locator("#sg-words").locator("xpath=..").locator("time").all_inner_texts()
-    guide.evaluate("document.dispatchEvent(new Event('htmx:afterSwap'))")
+    guide.evaluate("document.dispatchEvent(new Event('runsight:swap'))")
     after = guide.locator("#sg-words").locator("xpath=..").locator("time").all_inner_texts()
     assert before[2:] == after[2:] == ["3 min ago", "2h ago", "4d ago", *after[5:]]
     assert len(after) == 6

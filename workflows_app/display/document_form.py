@@ -93,6 +93,7 @@ class DocumentWidget(forms.Textarea):
             "django_ace/ace/mode-yaml.js",
             "django_ace/ace/ext-language_tools.js",
             "django_ace/ace/ext-searchbox.js",
+            forms.Script("js/swap.js", defer=True),
             forms.Script("js/yaml_place.js", defer=True),
             forms.Script("js/editor.js", defer=True),
         )

@@ -104,15 +104,9 @@ def workflow_trend(request: HttpRequest, slug: str) -> HttpResponse:
     workflow = find(slug)
     if request.GET.get("small"):
         block = _block(request, workflow)
-        return HttpResponse(
-            trend_picture(workflow, block, "score", str(HISTORY), width=240, height=150)["chart"]
-        )
-    response = render(
-        request, "evals/_trend.html", {"workflow": workflow, "trend": _trend(request, workflow)}
-    )
-    if _is_picked(request):  # the browser's address names it, so that it can be shared and gone back to
-        response["HX-Push-Url"] = workflow.get_absolute_url() + address(request)
-    return response
+        picture = trend_picture(workflow, block, "score", str(HISTORY), width=240, height=150)
+        return render(request, "evals/_block_chart.html", {"block": block, "chart": picture["chart"]})
+    return render(request, "evals/_trend.html", {"workflow": workflow, "trend": _trend(request, workflow)})
 
 
 @access.requires(access.SEE_WORKFLOWS)

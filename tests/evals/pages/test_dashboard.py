@@ -38,7 +38,7 @@ def test_an_empty_site_teaches_one_action():
 
 def test_the_figures_come_after_the_page_and_with_a_range_in_it():
     add_history(make_workflow(), [1.0, 1.0, 0.5, 1.0])
-    assert 'hx-get="/dashboard/figures/?range=7d"' in html(visitor(), "/")
+    assert 'data-load="/dashboard/figures/?range=7d"' in html(visitor(), "/")
     for path in ("/dashboard/figures/?range=24h", "/?range=24h"):
         page = html(visitor(), path)
         assert "75%" in page
@@ -67,7 +67,7 @@ def test_a_row_of_a_table_has_as_many_cells_as_its_head(path):
 
 def test_an_unknown_range_falls_back():
     make_workflow()
-    assert 'range=7d" hx-get="/" aria-current="true"' in html(visitor(), "/?range=lots")
+    assert 'range=7d" aria-current="true"' in html(visitor(), "/?range=lots")
 
 
 def test_a_run_that_failed_is_reported_once():
