@@ -120,12 +120,14 @@
     return url;
   }
 
-  const refresh = refresher(EVERY, address, () => { if (logged() < heard) refresh(); });
+  const refresh = refresher(EVERY, address, (parts) => {
+    for (const news of parts.querySelectorAll("[data-toast]")) toast(news.textContent, "warning");
+    if (logged() < heard) refresh();
+  });
 
-  function onMessage({ event, seq, data }) {
+  function onMessage({ event, seq }) {
     heard = seq;
     refresh(GATHER);
-    if (event === "regression_found") toast(`Regression found: ${data.node_id}, ${data.kind.replaceAll("_", " ")}.`, "warning");
     if (ENDS.includes(event)) setTimeout(() => socket.close(), STAY);
   }
 

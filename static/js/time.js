@@ -3,7 +3,6 @@
 (() => {
   const STEPS = [[60, 1, " s"], [3600, 60, " min"], [86400, 3600, "h"], [30 * 86400, 86400, "d"]];
   const UNITS = [[86400, "d", 3600, "h"], [3600, "h", 60, " min"], [60, " min", 1, " s"], [1, " s", 1, ""]];
-  const MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
 
   function relative(moment, now) {
     const seconds = Math.trunc((now - moment) / 1000);
@@ -13,7 +12,7 @@
       const amount = `${Math.floor(Math.abs(seconds) / size)}${unit}`;
       return seconds > 0 ? `${amount} ago` : `in ${amount}`;
     }
-    return `${moment.getUTCDate()} ${MONTHS[moment.getUTCMonth()]} ${moment.getUTCFullYear()}`;
+    return ""; // the date that the server wrote stays true
   }
 
   // A clock, in whole seconds; how long something took in the end is for the server to say.
@@ -25,7 +24,7 @@
   }
 
   function set(element, text) {
-    if (element.textContent !== text) element.textContent = text;
+    if (text && element.textContent !== text) element.textContent = text;
   }
 
   function refresh() {

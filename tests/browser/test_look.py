@@ -1,11 +1,15 @@
 """The look in a real browser: themes, keyboard, charts, phone width, accessibility."""
 
+from datetime import timedelta
+
 import pytest
 from django.contrib.auth.models import User
+from django.utils import timezone
 from playwright.sync_api import expect
 
 from tests.callers import user_in
 from tests.factories import make_workflow
+from workflows_app.display import formats
 
 pytestmark = pytest.mark.needs("browser")
 
@@ -142,6 +146,18 @@ def test_times_read_the_same_in_the_browser_as_on_the_server(guide):
     after = guide.locator("#sg-words").locator("xpath=..").locator("time").all_inner_texts()
     assert before[2:] == after[2:] == ["3 min ago", "2h ago", "4d ago", *after[5:]]
     assert len(after) == 6
+    # A clock in whole seconds reads as how long something took.
+    guide.evaluate("document.body.insertAdjacentHTML('beforeend', '<b id=clock data-elapsed-since></b>')")
+    for seconds in (60, 125, 3600, 3780, 86400, 187_200):
+        since = timezone.now() - timedelta(seconds=seconds, milliseconds=200)
+        guide.evaluate(
+            """since => {
+                document.getElementById("clock").dataset.elapsedSince = since;
+                document.dispatchEvent(new Event("runsight:swap"));
+            }""",
+            since.isoformat(),
+        )
+        assert guide.inner_text("#clock") == formats.duration(seconds * 1000)
 
 
 def test_the_admin_wears_our_colours(page, live_site, sign_in):

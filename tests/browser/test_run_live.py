@@ -3,11 +3,13 @@
 import re
 
 import pytest
+from django.db import transaction
 from playwright.sync_api import expect
 
 from tests.callers import user_in
 from tests.factories import finish, make_workflow
-from workflows_app import services
+from workflows_app import events, services
+from workflows_app.models import EventName
 
 pytestmark = pytest.mark.needs("browser")
 expect.set_options(timeout=20_000)  # a busy machine is slow, not wrong
@@ -98,6 +100,20 @@ def test_a_run_fills_in_without_a_reload_and_leads_to_the_comparison(operator, l
     expect(page.locator(".compared ins").first).to_have_text("7")
     page.click("text=Changed only")
     expect(page.locator(".compared")).to_have_count(1)
+
+
+def test_a_regression_is_reported_in_the_words_of_the_log(operator, live_site, watched):
+    page = operator
+    run = services.start_run(watched, {"pause": 20})
+    page.goto(f"{live_site}/runs/{run.pk}/")
+    expect(state(page, "first")).to_have_text("Running")
+    with transaction.atomic():
+        run.refresh_from_db()
+        events.append(
+            run, events.advance(run), EventName.REGRESSION_FOUND, node_id="first", kind="quality_drop"
+        )
+    expect(page.locator(".toast")).to_have_text("Regression found: quality drop of first.")
+    services.cancel_run(run)
 
 
 def test_a_lost_connection_is_reported_and_what_was_missed_arrives(operator, live_site, watched, page_faults):

@@ -23,6 +23,7 @@ class LogLine:
     after: str
     text: str
     tone: str = ""
+    is_news: bool = False  # an open page shows it as a toast
 
 
 def log_lines(run: Run, events: Iterable[RunEvent]) -> list[LogLine]:
@@ -34,6 +35,7 @@ def log_lines(run: Run, events: Iterable[RunEvent]) -> list[LogLine]:
             formats.duration(max((event.at - start).total_seconds() * 1000, 0)),
             Truncator(words).chars(LONGEST_LINE),
             tone,
+            event.event == EventName.REGRESSION_FOUND,
         )
         for event in events
         for words, tone in [_words(event.event, event.data)]
