@@ -9,12 +9,14 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from django.conf import settings
+from django.core.exceptions import ValidationError
 from django.db import models
 from django.db.models import Q
 from django.utils import timezone
 
 from workflows_app.display import formats
 from workflows_app.engine.definition import InvalidDocument, SoulDef, WorkflowDefinition
+from workflows_app.engine.slugs import slug_error
 from workflows_app.engine.validate import compile_document
 
 if TYPE_CHECKING:
@@ -152,6 +154,10 @@ class Soul(models.Model):
 
     def get_absolute_url(self) -> str:
         return f"/souls/{self.slug}/"
+
+    def clean(self) -> None:
+        if self._state.adding and (problem := slug_error(self.slug)):
+            raise ValidationError({"slug": problem})
 
     @property
     def definition(self) -> SoulDef:

@@ -1,4 +1,4 @@
-"""One rule for the slug of a new workflow, whichever way it comes in; an older spelling keeps working."""
+"""One rule for the slug of a new workflow or soul, whichever way it comes in; an older spelling keeps working."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from django.core.exceptions import ValidationError
 from django.test import Client
 
 from tests.callers import caller, user_in
@@ -15,7 +16,8 @@ from workflows_app import services
 from workflows_app.documents.files import export_all, import_file
 from workflows_app.engine.definition import InvalidDocument
 from workflows_app.engine.slugs import slug_error, slug_from
-from workflows_app.models import Workflow
+from workflows_app.engine.validate import compile_document
+from workflows_app.models import Soul, Workflow
 
 pytestmark = pytest.mark.django_db
 TEXT = f'version: "1.0"\n{SOUL}blocks:\n  ask: {{type: llm, soul_ref: analyst, prompt: Hi}}\n'
@@ -113,3 +115,42 @@ def test_a_workflow_with_an_older_spelling_keeps_working(slug: str, tmp_path: Pa
     sent = {"yaml": TEXT + "# admin\n", "based_on": 3, "enabled": "on"}
     assert browser().post(f"/admin/workflows_app/workflow/{workflow.pk}/change/", sent).status_code == 302
     assert services.start_run(Workflow.objects.get()).version.number == 4
+
+
+def soul_through_the_api(slug: str) -> Any:
+    return caller("editor").post("/api/souls/", {"slug": slug})
+
+
+def soul_through_the_admin(slug: str) -> Any:
+    sent = {"slug": slug, "provider": "demo", "model_name": "demo-small"}
+    return browser().post("/admin/workflows_app/soul/add/", sent)
+
+
+def soul_through_a_service(slug: str) -> Any:
+    try:
+        return services.save_soul(Soul(slug=slug))
+    except ValidationError as invalid:
+        return invalid
+
+
+@pytest.mark.parametrize(("slug", "is_allowed", "_"), SLUGS)
+@pytest.mark.parametrize("save", [soul_through_the_api, soul_through_the_admin, soul_through_a_service])
+def test_every_way_of_making_a_soul_has_the_same_rule(
+    save: Callable[[str], Any], slug: str, is_allowed: bool, _: str
+) -> None:
+    save(slug)
+    assert list(Soul.objects.values_list("slug", flat=True)) == ([slug] if is_allowed else [])
+    if is_allowed:
+        assert set(compile_document(TEXT.replace("analyst", f'"{slug}"')).souls) == {slug}
+
+
+@pytest.mark.parametrize("slug", ["MySoul", "a--b", "-a", "_a"])
+def test_a_soul_with_an_older_spelling_keeps_working(slug: str) -> None:
+    soul = Soul.objects.create(slug=slug)
+    assert caller("editor").patch(f"/api/souls/{slug}/", {"role": "Clerk"}).status_code == 200
+    assert caller("editor").put(f"/api/souls/{slug}/", {"slug": slug, "role": "Judge"}).status_code == 200
+    sent = {"role": "Analyst", "provider": "demo", "model_name": "demo-small"}
+    assert browser().post(f"/admin/workflows_app/soul/{soul.pk}/change/", sent).status_code == 302
+    soul.refresh_from_db()
+    assert soul.role == "Analyst" and soul.versions.count() == 3
+    assert set(compile_document(TEXT.replace("analyst", slug)).souls) == {slug}

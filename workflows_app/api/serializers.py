@@ -98,11 +98,11 @@ class WorkflowChangeSerializer(StrictSerializer):
 
 @extend_schema_field({**SLUG.schema(), "maxLength": SLUG.max_length})
 class NewSlugField(TextField):
-    """The slug of a workflow that is to be made."""
+    """The slug of what is to be made; what exists keeps its own."""
 
     def to_internal_value(self, data: Any) -> str:
         slug: str = super().to_internal_value(data)
-        if problem := slug_error(slug):
+        if self.parent.instance is None and (problem := slug_error(slug)):
             raise serializers.ValidationError(problem)
         return slug
 
@@ -291,7 +291,7 @@ class EventPageSerializer(serializers.Serializer[Any]):
 class SoulSerializer(StrictSerializer, serializers.ModelSerializer[Soul]):
     """An agent's identity."""
 
-    slug = serializers.SlugField(max_length=200)  # that it is free is not for a serializer to say
+    slug = NewSlugField()  # that it is free is not for a serializer to say
     name = TextField(required=False, allow_blank=True, max_length=200)
     role = TextField(required=False, allow_blank=True, max_length=200)
     system_prompt = TextField(required=False, allow_blank=True)

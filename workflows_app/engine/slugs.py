@@ -1,8 +1,9 @@
-"""The one rule for a new workflow's slug."""
+"""The one rule for the slug of a new workflow or soul."""
 
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import Final
 
 from workflows_app.engine.schema.kinds import Text
@@ -16,6 +17,14 @@ SLUG: Final = Text(
     name="slug",
 )
 slug_error = SLUG.problem
+# A soul inside a document may have any slug of the library, and any older spelling: saved texts stay readable.
+SOUL_ID: Final = replace(
+    SLUG,
+    pattern=re.compile(r"[A-Za-z0-9_-]+"),
+    must_be="a name of letters, digits, '_' and '-'",
+    reserved=frozenset(),
+    name="name",
+)
 
 
 def slug_from(text: str) -> str:

@@ -108,6 +108,7 @@ def set_enabled(workflow: Workflow, enabled: bool, *, author: AbstractBaseUser |
 @transaction.atomic
 def save_soul(soul: Soul, *, author: AbstractBaseUser | None = None) -> Soul:
     """Save a soul and, where its identity changed, a new version of it."""
+    soul.clean()
     soul.version = soul.definition.version
     soul.save()
     _, is_new = SoulVersion.objects.get_or_create(

@@ -31,7 +31,7 @@ from workflows_app.engine.schema.kinds import (
     Unsupported,
 )
 from workflows_app.engine.schema.shapes import LIMITS, Key, ListOf, MapOf, Shape
-from workflows_app.engine.slugs import SLUG
+from workflows_app.engine.slugs import SLUG, SOUL_ID
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class Version(Kind):
 SOUL_SHAPE = Shape(
     "soul",
     {
-        "id": Key(ID, "The same as its key."),
+        "id": Key(SOUL_ID, "The same as its key."),
         "kind": Key(Choice(("soul",)), "Always `soul`."),
         "name": Key(SHORT_TEXT, "What a person reads."),
         "role": Key(SHORT_TEXT, "What it is."),
@@ -216,7 +216,9 @@ DOCUMENT = Shape(
         "enabled": Key(BOOLEAN, "Whether it may be run."),
         "config": Key(MAPPING, "Free for your own notes."),
         "interface": Key(INTERFACE, "The inputs a run takes and the outputs it gives."),
-        "souls": Key(MapOf(SOUL_SHAPE, ID), "Souls of this workflow alone; others come from the library."),
+        "souls": Key(
+            MapOf(SOUL_SHAPE, SOUL_ID), "Souls of this workflow alone; others come from the library."
+        ),
         "blocks": Key(BLOCKS, "The steps.", is_required=True),
         "workflow": Key(WORKFLOW, "Name, entry and transitions."),
         "limits": Key(LIMITS, "Caps for a whole run."),
