@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any
 
 from django.db import transaction
 
 from workflows_app import clock
+from workflows_app.live.frames import as_frame
 from workflows_app.live.outbox import outbox
 from workflows_app.models import Run, RunEvent, RunStatus
 from workflows_app.storage import totals
@@ -59,29 +59,6 @@ def append(run: Run, seq: int, event: str, **data: Any) -> RunEvent:
     slug, workflow_id = run.workflow.slug, run.workflow_id
     transaction.on_commit(lambda: publish(row, slug, workflow_id), robust=True)
     return row
-
-
-def as_message(row: RunEvent, slug: str) -> dict[str, Any]:
-    """The event as sockets and the API show it."""
-    return {
-        "seq": row.seq,
-        "event": row.event,
-        "run_id": str(row.run_id),
-        "workflow": slug,
-        "at": row.at.isoformat().replace("+00:00", "Z"),
-        "data": row.data,
-    }
-
-
-def as_frame(row: RunEvent, slug: str) -> str:
-    """The event as it goes over the wire, written once for all viewers."""
-    message = as_message(row, slug)
-    frame = json.dumps(message, ensure_ascii=False, separators=(",", ":"))
-    try:
-        frame.encode()
-    except UnicodeEncodeError:  # half a surrogate pair: legal in JSON, but only when escaped
-        return json.dumps(message)
-    return frame
 
 
 def publish(row: RunEvent, slug: str, workflow_id: int) -> None:

@@ -16,10 +16,10 @@ from django.conf import settings
 from django.db import close_old_connections, connection
 
 from workflows_app.engine.definition import WorkflowDefinition
-from workflows_app.execution import leases
 from workflows_app.execution.driver import RunDriver
 from workflows_app.execution.resources import Resources
 from workflows_app.models import ACTIVE, Run, RunNode, RunStatus
+from workflows_app.services import leases
 from workflows_app.signals import block_completed, run_finished, swept
 
 log = structlog.get_logger("runsight.executor")

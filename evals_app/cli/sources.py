@@ -81,7 +81,7 @@ def stored_target(argument: str) -> Target:
 
 def saved_version(path: Path) -> WorkflowVersion:
     """A file saved as its workflow's newest version, to which its results belong."""
-    from workflows_app.documents.files import import_file
+    from workflows_app.services.files import import_file
 
     return import_file(path, message=f"Evaluated from {path.name}")
 

@@ -13,7 +13,7 @@ from evals_app.models import Regression, RegressionState
 from evals_app.monitoring.ranges import UnknownRange, length_of
 from evals_app.monitoring.regressions import LONGEST_NAME, regression_summary, sentence
 from workflows_app import clock
-from workflows_app.display.run_summary import iso
+from workflows_app.display.formats import iso
 from workflows_app.models import Run, RunQuerySet, RunStatus
 from workflows_app.storage import totals
 

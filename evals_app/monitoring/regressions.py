@@ -13,7 +13,7 @@ from evals_app.block_metrics import AMOUNTS
 from evals_app.evidence.model import METRIC_OF_KIND
 from evals_app.models import QUALITY_KINDS, Regression, RegressionKind, RegressionState
 from workflows_app.display import formats
-from workflows_app.display.run_summary import iso
+from workflows_app.display.formats import iso
 from workflows_app.models import RunNode, SoulVersion
 
 LONGEST_NAME = 60  # in a sentence

@@ -9,7 +9,7 @@ from django.utils.safestring import SafeString
 
 from evals_app.charts import TrendPoint, VersionMark, trend_chart
 from evals_app.models import BlockStatistics, Observation
-from workflows_app.display.run_summary import iso
+from workflows_app.display.formats import iso
 from workflows_app.documents.usage import Use
 from workflows_app.models import Soul, Workflow
 

@@ -14,12 +14,12 @@ from evals_app.assertions import assertion_types, validate_assertions
 from tests.fuzz.effort import effort, in_time
 from tests.fuzz.mutations import broken, broken_text
 from tests.workflows.engine.test_document_robustness import Plain
-from workflows_app.display.document_form import SAMPLE
 from workflows_app.display.run_form import read_inputs, widgets_of
 from workflows_app.engine.definition import InvalidDocument, WorkflowDefinition
 from workflows_app.engine.schedule import Plan
 from workflows_app.engine.schema.json_schema import document_schema
 from workflows_app.engine.validate import compile_document
+from workflows_app.forms import SAMPLE
 from workflows_app.graph.definition import definition_graph
 from workflows_app.graph.draw import graph_svg
 from workflows_app.graph.layout import layout

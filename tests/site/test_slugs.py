@@ -13,11 +13,11 @@ from django.test import Client
 from tests.callers import caller, user_in
 from tests.factories import SOUL
 from workflows_app import services
-from workflows_app.documents.files import export_all, import_file
 from workflows_app.engine.definition import InvalidDocument
 from workflows_app.engine.slugs import slug_error, slug_from
 from workflows_app.engine.validate import compile_document
 from workflows_app.models import Soul, Workflow
+from workflows_app.services.files import export_all, import_file
 
 pytestmark = pytest.mark.django_db
 TEXT = f'version: "1.0"\n{SOUL}blocks:\n  ask: {{type: llm, soul_ref: analyst, prompt: Hi}}\n'

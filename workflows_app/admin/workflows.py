@@ -23,9 +23,9 @@ from django.views.decorators.http import require_POST
 from workflows_app import services
 from workflows_app.admin.facts import ModelAdmin, column, may, who
 from workflows_app.admin.filters import InWords
-from workflows_app.display.document_form import WorkflowForm, text_for
 from workflows_app.engine.definition import InvalidDocument
 from workflows_app.engine.slugs import slug_from
+from workflows_app.forms import WorkflowForm, text_for
 from workflows_app.models import Workflow
 
 START_RUN = "workflows_app.start_run"

@@ -34,7 +34,7 @@ from workflows_app.api.serializers import (
     StartRunSerializer,
 )
 from workflows_app.api.workflows import find_workflow
-from workflows_app.events import as_message
+from workflows_app.live.frames import as_message
 from workflows_app.models import Environment, Run, RunNode, RunStatus, Source
 from workflows_app.security import access
 

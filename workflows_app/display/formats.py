@@ -242,3 +242,8 @@ def verdict_word(value: object) -> str:
     if isinstance(value, bool):
         return "passed" if value else "failed"
     return str(value)
+
+
+def iso(moment: dt.datetime | None) -> str | None:
+    """A time as every answer writes it: ISO 8601 in UTC."""
+    return moment.isoformat().replace("+00:00", "Z") if moment else None

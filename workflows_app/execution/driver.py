@@ -19,10 +19,10 @@ from workflows_app.engine.records import Key, NodeRecord, Step
 from workflows_app.engine.results import BlockFailure, BlockResult, Tokens
 from workflows_app.engine.schedule import MOST_BLOCKS_AT_ONCE, Plan
 from workflows_app.events import LeaseLost
-from workflows_app.execution.leases import MOST_TAKEOVERS, Lease, release
 from workflows_app.execution.resources import Resources, in_thread
 from workflows_app.models import NodeStatus, RunNode, RunStatus
 from workflows_app.security import credentials
+from workflows_app.services.leases import MOST_TAKEOVERS, Lease, release
 from workflows_app.signals import block_completed
 
 log = structlog.get_logger("runsight.driver")

@@ -9,8 +9,7 @@ from uuid import UUID
 
 from channels.db import database_sync_to_async
 
-from workflows_app import events
-from workflows_app.display.run_summary import run_summary
+from workflows_app.live.frames import as_frame, run_summary
 from workflows_app.models import Run, RunEvent, Workflow
 
 Parameters = ParamSpec("Parameters")
@@ -41,7 +40,7 @@ def run_head(run_id: UUID) -> tuple[str, int] | None:
 def frames_after(run_id: UUID, slug: str, after: int) -> list[tuple[int, str]]:
     """The next events as numbered frames, at most a batch."""
     rows = RunEvent.objects.filter(run_id=run_id, seq__gt=after).order_by("seq")[:BATCH]
-    return [(row.seq, events.as_frame(row, slug)) for row in rows]
+    return [(row.seq, as_frame(row, slug)) for row in rows]
 
 
 def newest_numbers(run_ids: Iterable[UUID]) -> dict[UUID, int]:

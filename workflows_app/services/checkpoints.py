@@ -11,9 +11,9 @@ from workflows_app import clock, events, metrics
 from workflows_app.engine.definition import WorkflowDefinition
 from workflows_app.engine.records import Step
 from workflows_app.engine.results import BlockFailure, BlockResult
-from workflows_app.execution.leases import Lease
 from workflows_app.models import EventName, NodeStatus, Run, RunNode, RunStatus
 from workflows_app.security.credentials import redactor
+from workflows_app.services.leases import Lease
 from workflows_app.signals import block_completed, run_finished
 
 PREVIEW_CHARACTERS = 280

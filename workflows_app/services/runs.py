@@ -13,7 +13,6 @@ from workflows_app import clock, events
 from workflows_app.engine.definition import InvalidDocument, SoulDef, WorkflowBlockDef, WorkflowDefinition
 from workflows_app.engine.results import BlockFailure
 from workflows_app.engine.values.inputs import check_inputs
-from workflows_app.execution.leases import Lease, claim
 from workflows_app.models import (
     ACTIVE,
     TERMINAL,
@@ -28,6 +27,7 @@ from workflows_app.models import (
     WorkflowVersion,
 )
 from workflows_app.services.checkpoints import end_run, finish_run
+from workflows_app.services.leases import Lease, claim
 from workflows_app.signals import run_cancelled, run_ready
 from workflows_app.storage import totals
 from workflows_app.storage.statements import update_returning

@@ -9,7 +9,7 @@ from django.shortcuts import redirect, render
 
 from evals_app.pages.workflow.views import find
 from workflows_app import services
-from workflows_app.display.document_form import WorkflowForm, check_text
+from workflows_app.forms import WorkflowForm, check_text
 from workflows_app.security import access
 
 

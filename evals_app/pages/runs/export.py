@@ -8,7 +8,7 @@ import json
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from workflows_app.display.run_summary import run_summary
+from workflows_app.live.frames import run_summary
 from workflows_app.models import Run
 
 CSV_COLUMNS = (

@@ -22,8 +22,8 @@ from workflows_app import services as runs_of
 from workflows_app.clock import simulate
 from workflows_app.engine.records import Step
 from workflows_app.engine.results import BlockResult
-from workflows_app.execution import leases
 from workflows_app.models import Environment, Run, RunStatus, RunTotals, Source, Workflow
+from workflows_app.services import leases
 from workflows_app.storage import totals
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage]

@@ -156,7 +156,7 @@ def test_waiting_holds_neither_threads_nor_connections(
     make_workflow(EXAMPLE_YAML, "analysis")
     key = authorization("operator")
     monkeypatch.setattr(
-        "workflows_app.execution.leases.claim", lambda run_id: None
+        "workflows_app.services.leases.claim", lambda run_id: None
     )  # nobody takes a run: every caller waits
     waiters = 20
 

@@ -8,10 +8,10 @@ from django.core.management import CommandError, call_command
 
 from tests.factories import ONE_CODE_BLOCK, SOUL, make_workflow
 from workflows_app import services
-from workflows_app.documents.files import export_all, import_file
 from workflows_app.engine.definition import InvalidDocument
 from workflows_app.models import AuditEntry, PriceOverride, Soul, SoulVersion, Workflow, WorkflowVersion
 from workflows_app.security import credentials
+from workflows_app.services.files import export_all, import_file
 
 pytestmark = [pytest.mark.django_db, pytest.mark.storage]
 CAPPED = SOUL.replace("demo-small", "house-model") + (

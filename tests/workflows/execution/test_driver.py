@@ -14,9 +14,9 @@ from tests.timing import PROMPTLY, wait_until, wait_until_blocked
 from tests.workflows.engine.openai_server import OpenAIServer, slow
 from workflows_app import events, executors, services
 from workflows_app.engine.records import Step
-from workflows_app.execution import leases
 from workflows_app.models import NodeStatus, Run, RunNode, RunStatus
 from workflows_app.security import credentials
+from workflows_app.services import leases
 
 pytestmark = pytest.mark.storage
 

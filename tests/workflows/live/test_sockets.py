@@ -17,6 +17,7 @@ from tests.workflows.live.sockets import finished_run, happen, session_of, token
 from workflows_app import events, services
 from workflows_app.live import consumers, feeds, outbox
 from workflows_app.live import poller as row_watch
+from workflows_app.live.frames import as_message
 from workflows_app.models import ApiToken, RunEvent
 
 
@@ -41,7 +42,7 @@ def test_socket_says_what_the_rows_say(live_site: str) -> None:
     run = finished_run()
     with viewing(live_site, f"runs/{run.pk}/") as viewer:
         viewer.until_seq(run.last_seq)
-    assert viewer.frames == [events.as_message(row, "shout") for row in run.events.all()]
+    assert viewer.frames == [as_message(row, "shout") for row in run.events.all()]
 
 
 def test_late_viewer_sees_the_history_and_what_follows(live_site: str) -> None:

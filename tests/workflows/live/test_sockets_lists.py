@@ -11,8 +11,8 @@ from django.db.models import F
 from tests.factories import finish, make_workflow
 from tests.workflows.live.sockets import finished_run, happen, viewing
 from workflows_app import services
-from workflows_app.display.run_summary import run_summary
 from workflows_app.live import consumers
+from workflows_app.live.frames import run_summary
 from workflows_app.models import Run
 
 

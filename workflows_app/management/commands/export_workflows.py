@@ -8,7 +8,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand
 
-from workflows_app.documents.files import export_all
+from workflows_app.services.files import export_all
 
 
 class Command(BaseCommand):

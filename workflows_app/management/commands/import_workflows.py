@@ -9,9 +9,9 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 from django.db import transaction
 
-from workflows_app.documents.files import import_file
 from workflows_app.engine.definition import InvalidDocument
 from workflows_app.engine.parse import SUFFIXES
+from workflows_app.services.files import import_file
 
 
 class Command(BaseCommand):

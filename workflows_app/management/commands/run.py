@@ -17,11 +17,11 @@ from django.db import connection
 
 from workflows_app import executors, services
 from workflows_app.display import formats
-from workflows_app.documents.files import import_file
 from workflows_app.engine.definition import InvalidDocument
 from workflows_app.engine.json_text import storable_json
 from workflows_app.engine.parse import SUFFIXES
 from workflows_app.models import EventName, Run, RunStatus, Source, Workflow
+from workflows_app.services.files import import_file
 
 PASSED, FAILED, COULD_NOT_RUN = 0, 1, 2
 LOOK_SECONDS = 0.1

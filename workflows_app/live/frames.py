@@ -1,16 +1,12 @@
-"""A run as lists, sockets and the API show it."""
+"""A run and its events as lists, sockets and the API show them."""
 
 from __future__ import annotations
 
-from datetime import datetime
+import json
 from typing import Any
 
-from workflows_app.models import Run
-
-
-def iso(moment: datetime | None) -> str | None:
-    """A time as every answer writes it: ISO 8601 in UTC."""
-    return moment.isoformat().replace("+00:00", "Z") if moment else None
+from workflows_app.display.formats import iso
+from workflows_app.models import Run, RunEvent
 
 
 def run_summary(run: Run) -> dict[str, Any]:
@@ -37,3 +33,26 @@ def run_summary(run: Run) -> dict[str, Any]:
         "error": run.error,
         "parent_run": str(run.parent_run_id) if run.parent_run_id else None,
     }
+
+
+def as_message(row: RunEvent, slug: str) -> dict[str, Any]:
+    """The event as sockets and the API show it."""
+    return {
+        "seq": row.seq,
+        "event": row.event,
+        "run_id": str(row.run_id),
+        "workflow": slug,
+        "at": iso(row.at),
+        "data": row.data,
+    }
+
+
+def as_frame(row: RunEvent, slug: str) -> str:
+    """The event as it goes over the wire, written once for all viewers."""
+    message = as_message(row, slug)
+    frame = json.dumps(message, ensure_ascii=False, separators=(",", ":"))
+    try:
+        frame.encode()
+    except UnicodeEncodeError:  # half a surrogate pair: legal in JSON, but only when escaped
+        return json.dumps(message)
+    return frame
