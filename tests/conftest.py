@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from runsight_site.environment import VARIABLES
 from tests import services
 
 # What `make test` leaves for `make test-all`: a folder or file, and what it tries.
@@ -138,8 +139,13 @@ def rabbitmq_url() -> str:
 @pytest.fixture
 def clean_environment(tmp_path: Path) -> dict[str, str]:
     """The environment of a `runsight` subprocess with an empty data folder and default settings."""
+    ours = {variable.name for variable in VARIABLES}  # tests/settings.py sets some of them
     unwanted = ("RUNSIGHT_", "DJANGO_", "PYTEST_")
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(unwanted)}
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if name not in ours and not name.startswith(unwanted)
+    }
     return {**kept, "RUNSIGHT_HOME": str(tmp_path / "home"), "PORT": "0", "PYTHONUNBUFFERED": "1"}
 
 

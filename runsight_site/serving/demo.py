@@ -30,9 +30,10 @@ def landing_path() -> str:
 def start_loading() -> threading.Thread | None:
     """Load the demo in the background if an empty database is due one."""
     global _state
-    if not settings.RUNSIGHT_DEMO or not content.is_needed():
+    is_needed = settings.RUNSIGHT_DEMO and content.is_needed()
+    _state = LOADING if is_needed else NOT_NEEDED
+    if not is_needed:
         return None
-    _state = LOADING
     thread = threading.Thread(target=_load, name="demo", daemon=True)
     thread.start()
     return thread

@@ -35,8 +35,9 @@ class FakeDemo:
 def fake_demo(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeDemo]:
     fake = FakeDemo()
     monkeypatch.setattr(demo, "content", fake)
-    monkeypatch.setattr(demo, "_state", demo.NOT_NEEDED)
     yield fake
+    fake.due = False
+    demo.start_loading()
 
 
 def shown_state() -> str:

@@ -2,9 +2,10 @@
 
 Usage: socket_lab.py, with RUNSIGHT_HOME pointing to an empty folder. Prints one line of JSON when it listens:
 {"url", "key", "run"}. Each line `COUNT BYTES` commits events; the answer is `SEQ TIME` of the last commit, on the
-clock that all processes of the machine share. STALL_SECONDS in the environment makes it less patient.
+clock that all processes of the machine share. The line `viewers` is answered with how many sockets are open. STALL_SECONDS in the environment makes it less patient.
 """
 
+import gc
 import json
 import os
 import sys
@@ -60,6 +61,10 @@ def prepare() -> tuple[str, Run]:
 
 def obey(run: Run) -> None:
     for line in sys.stdin:
+        if line == "viewers\n":
+            sockets = (one for one in gc.get_objects() if isinstance(one, consumers.LiveConsumer))
+            print(sum(not one.is_over for one in sockets), flush=True)
+            continue
         count, size = map(int, line.split())
         seq, committed = happen(run, count, size)
         print(seq, committed, flush=True)

@@ -6,6 +6,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,13 +14,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import redis
 from channels.layers import channel_layers
 from django.db import connection
 
 from tests import services as test_services
 from tests.factories import make_workflow
+from tests.timing import wait_until
 from tests.workflows.live.sockets import finished_run, viewing
 from workflows_app.live import poller as row_watch
+from workflows_app.live.outbox import run_group
 from workflows_app.models import Run
 
 pytestmark = pytest.mark.storage
@@ -180,9 +184,17 @@ def test_viewers_catch_up_when_redis_was_away(
         with viewing(live_site, f"runs/{run.pk}/") as newcomer:  # is let in all the same
             assert newcomer.until_seq(last) == list(range(1, last + 1))
         own_redis.start()
-        time.sleep(2.5)  # the layer subscribes again
-        monkeypatch.setattr(row_watch.RowWatch, "may_have_changed", lambda self: False)
-        time.sleep(0.6)
+        with redis.Redis.from_url(own_redis.url) as client:
+            group = f"*{run_group(run.pk)}*"
+            wait_until(lambda: client.pubsub_channels(group), "the layer's subscription")
+        is_blind = threading.Event()  # from here on, nothing comes from the rows
+
+        def sees_nothing(watch: row_watch.RowWatch) -> bool:
+            is_blind.set()
+            return False
+
+        monkeypatch.setattr(row_watch.RowWatch, "may_have_changed", sees_nothing)
+        wait_until(is_blind.is_set, "the last look at the rows")
         last = happen_elsewhere(run, 3, REDIS_URL=own_redis.url)
         assert viewer.until_seq(last) == list(range(1, last + 1))  # through Redis again
     assert capsys.readouterr().err.count("Unexpected exception in receive task") <= 1
@@ -209,9 +221,9 @@ def lab(environment: dict[str, str]) -> Iterator[tuple[subprocess.Popen[str], di
             process.communicate()
 
 
-def happen_in(process: "subprocess.Popen[str]", count: int, size: int) -> int:
+def ask(process: "subprocess.Popen[str]", line: str) -> int:
     assert process.stdin is not None and process.stdout is not None
-    process.stdin.write(f"{count} {size}\n")
+    process.stdin.write(f"{line}\n")
     process.stdin.flush()
     return int(process.stdout.readline().split()[0])
 
@@ -220,7 +232,7 @@ def test_server_of_up_serves_sockets(clean_environment: dict[str, str]) -> None:
     with lab(clean_environment) as (process, facts):
         headers = {"Authorization": f"Token {facts['key']}"}
         with viewing(facts["url"], f"runs/{facts['run']}/", headers) as viewer:
-            last = happen_in(process, 10, 100)
+            last = ask(process, "10 100")
             assert viewer.until_seq(last) == list(range(1, last + 1))
             viewer.connection.send("garbage")
             assert viewer.end() == (4400, 'send nothing, or {"event": "pong"}')
@@ -243,10 +255,10 @@ def test_server_of_up_lets_a_viewer_go_who_does_not_read(clean_environment: dict
             viewing(facts["url"], f"runs/{facts['run']}/", headers) as keen,
         ):
             lazy.next()
-            last = happen_in(process, 100, 200_000)
+            last = ask(process, "100 200000")
             assert keen.until_seq(last) == list(range(1, last + 1))
             assert memory_mb(process.pid) < 400
-            time.sleep(2)
+            wait_until(lambda: ask(process, "viewers") == 1, "the end of the viewer who does not read")
             assert lazy.end(30)[0] == 4408
         assert lazy.seqs == list(range(1, len(lazy.seqs) + 1))
         assert len(lazy.seqs) < last
