@@ -12,7 +12,7 @@ from tests.factories import make_workflow
 from tests.fuzz.doors import answer_of, taken_back
 from workflows_app.models import Run
 
-pytestmark = [pytest.mark.django_db, pytest.mark.storage]
+pytestmark = pytest.mark.django_db
 NOBODY = "0" * 32
 ADDRESSES = [
     ("/runs/?until=9999-12-31", 200),
@@ -29,11 +29,13 @@ CALLS = [
 ]
 
 
+@pytest.mark.storage
 @pytest.mark.parametrize(("path", "status"), ADDRESSES)
 def test_page_answers(path: str, status: int, site: dict[str, Any]) -> None:
     assert answer_of(site["pages"], "GET", path).status_code == status
 
 
+@pytest.mark.storage
 @pytest.mark.parametrize(("path", "status"), CALLS)
 def test_call_answers(path: str, status: int, site: dict[str, Any]) -> None:
     assert answer_of(site["api"], "GET", path).status_code == status
@@ -47,6 +49,7 @@ INPUTS = [
 ]
 
 
+@pytest.mark.storage
 @pytest.mark.parametrize(("typed", "kept"), INPUTS)
 def test_inputs_are_kept_whole_or_refused(typed: str, kept: Any, site: dict[str, Any]) -> None:
     with taken_back():
@@ -60,6 +63,7 @@ def test_inputs_are_kept_whole_or_refused(typed: str, kept: Any, site: dict[str,
             assert answer_of(site["pages"], "GET", response["Location"]).status_code == 200
 
 
+@pytest.mark.storage
 def test_typed_text_is_stored_everywhere(site: dict[str, Any]) -> None:
     with taken_back():
         post(site, "/workflows/shout/run/", **{"input-text": "a\0b"})
@@ -72,14 +76,17 @@ def post(site: dict[str, Any], path: str, **form: str) -> Any:
     )
 
 
+@pytest.mark.storage
 def test_lab_takes_any_limit(site: dict[str, Any]) -> None:
     assert post(site, "/assertions/", limit="9" * 5000, workflow="\0").status_code == 200
 
 
+@pytest.mark.storage
 def test_copying_no_workflow_in_the_admin_begins_an_empty_one(admin_client: Any) -> None:
     assert admin_client.get("/admin/workflows_app/workflow/add/?copy=%00").status_code == 200
 
 
+@pytest.mark.storage
 def test_pinning_a_version_beyond_all_numbers_is_refused(site: dict[str, Any]) -> None:
     assert post(site, "/workflows/invoices/baseline/", version="9" * 5000).status_code == 302
 
@@ -115,6 +122,7 @@ OUTPUTS = [
 ]  # fmt: skip
 
 
+@pytest.mark.storage
 @pytest.mark.parametrize("output", OUTPUTS, ids=lambda text: text[:20])
 def test_any_json_that_a_model_writes_is_kept_and_shown(output: str, site: dict[str, Any]) -> None:
     make_workflow(JSON_OUTPUTS, "reader")

@@ -15,7 +15,7 @@ from tests.callers import caller
 from tests.factories import make_workflow
 from workflows_app.models import Run, RunEvent, RunNode
 
-pytestmark = [pytest.mark.django_db, pytest.mark.storage]
+pytestmark = pytest.mark.django_db
 YAML = """\
 version: "1.0"
 souls:
@@ -51,6 +51,7 @@ def operator() -> Any:
     return caller("operator")
 
 
+@pytest.mark.storage
 def test_an_ingested_run_is_graded_observed_and_announced_like_our_own(operator: Any) -> None:
     response = operator.post("/api/runs/ingest/", report())
     assert response.status_code == 201, response.content
@@ -107,6 +108,7 @@ def test_every_fault_has_its_position_and_nothing_is_kept(
     assert not BlockStatistics.objects.exists()
 
 
+@pytest.mark.storage
 def test_the_same_delivery_again_is_harmless(operator: Any) -> None:
     first = operator.post("/api/runs/ingest/", report())
     again = operator.post("/api/runs/ingest/", report())
@@ -116,6 +118,7 @@ def test_the_same_delivery_again_is_harmless(operator: Any) -> None:
     assert Observation.objects.count() == 2
 
 
+@pytest.mark.storage
 def test_a_call_repeated_by_its_key_gets_its_first_answer(operator: Any) -> None:
     headers = {"Idempotency-Key": "nightly"}
     first = operator.post("/api/runs/ingest/", report(), headers=headers)
@@ -126,6 +129,7 @@ def test_a_call_repeated_by_its_key_gets_its_first_answer(operator: Any) -> None
     assert operator.post("/api/runs/ingest/", report(external_id="j2"), headers=headers).status_code == 422
 
 
+@pytest.mark.storage
 @pytest.mark.django_db(transaction=True)
 def test_the_same_delivery_at_the_same_moment_is_one_run() -> None:
     make_workflow(YAML, "invoices")
@@ -143,6 +147,7 @@ def test_the_same_delivery_at_the_same_moment_is_one_run() -> None:
     assert Observation.objects.count() == 2
 
 
+@pytest.mark.storage
 def test_failed_and_simulated_runs_feed_no_baseline(operator: Any) -> None:
     failed = [NODES[0], {"node_id": "write", "error": "out of memory"}]
     response = operator.post("/api/runs/ingest/", report(status="failed", nodes=failed))
@@ -154,6 +159,7 @@ def test_failed_and_simulated_runs_feed_no_baseline(operator: Any) -> None:
     assert not Observation.objects.exists()
 
 
+@pytest.mark.storage
 def test_rounds_are_counted_in_the_order_sent_and_the_last_one_speaks(operator: Any) -> None:
     rounds = [{"node_id": "extract", "output": "no json", "cost_usd": 0.01}, NODES[0]]
     body = operator.post("/api/runs/ingest/", report(nodes=rounds)).json()
@@ -162,6 +168,7 @@ def test_rounds_are_counted_in_the_order_sent_and_the_last_one_speaks(operator: 
     assert Observation.objects.get().passed is True
 
 
+@pytest.mark.storage
 def test_secrets_and_texts_no_table_takes_are_made_harmless(operator: Any) -> None:
     key = "sk-proj-" + "a1B2" * 12
     failed = {"node_id": "extract", "error": {"type": key, "message": f"refused {key}"}}
@@ -174,6 +181,7 @@ def test_secrets_and_texts_no_table_takes_are_made_harmless(operator: Any) -> No
     assert key not in str(list(RunEvent.objects.values_list("data", flat=True)))
 
 
+@pytest.mark.storage
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize("headers", [{}, {"Idempotency-Key": "slow"}])
 def test_nodes_are_graded_before_the_transaction_and_not_for_ever(

@@ -19,8 +19,6 @@ from tests.factories import ONE_CODE_BLOCK, make_workflow, run_now
 from workflows_app.models import EventName, Workflow
 from workflows_app.services import save_version
 
-pytestmark = pytest.mark.storage
-
 OPENED = Change(
     kind="opened",
     regression_kind="quality_drop",
@@ -43,6 +41,7 @@ def apply(transactional_db):
     return lambda **changes: regressions.apply(run, observation, replace(OPENED, **changes))
 
 
+@pytest.mark.storage
 def test_regression_appears_once_and_follows_its_evidence(apply):
     apply()
     apply(kind="strengthened", evidence=21.0)
@@ -52,6 +51,7 @@ def test_regression_appears_once_and_follows_its_evidence(apply):
     assert regression.found_run.regression_count == 1
 
 
+@pytest.mark.storage
 def test_regression_says_how_it_is_after_every_run_and_what_it_was_once_over(apply):
     apply()
     assert not apply(kind="continued", after=Level(14, 0.7), evidence=12.0)
@@ -64,6 +64,7 @@ def test_regression_says_how_it_is_after_every_run_and_what_it_was_once_over(app
     assert "score was 0.95, then 0.60 since run #1" in sentence(regression)
 
 
+@pytest.mark.storage
 def test_what_somebody_resolved_is_left_as_it_was(apply):
     apply()
     actions.resolve_regression(Regression.objects.get(), None)
@@ -89,6 +90,7 @@ def test_a_version_that_did_not_begin_where_the_regression_did_is_only_suspected
     assert sentence(regression).endswith(expected)
 
 
+@pytest.mark.storage
 def test_the_run_at_which_a_suspected_version_came_is_kept(apply):
     apply(suspected=Suspect(1, 2, "soul-a", 1, "soul-a"))
     assert Regression.objects.get().suspected == {
@@ -96,6 +98,7 @@ def test_the_run_at_which_a_suspected_version_came_is_kept(apply):
     }  # fmt: skip
 
 
+@pytest.mark.storage
 def test_regression_closes_itself_when_the_block_is_back(apply):
     apply()
     apply(kind="closed")
@@ -104,6 +107,7 @@ def test_regression_closes_itself_when_the_block_is_back(apply):
     assert Regression.objects.unresolved().count() == 1
 
 
+@pytest.mark.storage
 def test_regression_resolved_too_early_opens_again_once_its_evidence_has_doubled(apply):
     apply()
     actions.resolve_regression(Regression.objects.get(), None)
@@ -114,6 +118,7 @@ def test_regression_resolved_too_early_opens_again_once_its_evidence_has_doubled
     assert Regression.objects.count() == 2
 
 
+@pytest.mark.storage
 def test_regression_of_a_block_that_is_no_more_is_resolved_by_the_next_version(apply):
     apply()
     workflow = Workflow.objects.get()
@@ -135,6 +140,7 @@ def of_regressions(captured):
     return [one["sql"] for one in captured.captured_queries if Regression._meta.db_table in one["sql"]]
 
 
+@pytest.mark.storage
 @pytest.mark.django_db
 def test_an_open_regression_follows_every_run_and_a_calm_block_costs_no_query():
     make_workflow(INVOICES, "invoices")
@@ -156,6 +162,7 @@ def test_an_open_regression_follows_every_run_and_a_calm_block_costs_no_query():
     assert "now 27%" in sentence(regression)
 
 
+@pytest.mark.storage
 @pytest.mark.django_db
 def test_a_version_that_came_before_a_regression_began_is_only_suspected():
     make_workflow(INVOICES, "invoices")
@@ -171,6 +178,7 @@ def test_a_version_that_came_before_a_regression_began_is_only_suspected():
     assert "since run #35; version 2 (from run #26) is suspected" in sentence(regression)
 
 
+@pytest.mark.storage
 @pytest.mark.django_db
 def test_the_alarm_calls_a_version_suspected_that_came_with_another_run():
     workflow = make_workflow()

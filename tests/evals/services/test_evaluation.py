@@ -14,8 +14,6 @@ from workflows_app import events, executors, services
 from workflows_app.models import Environment, EventName, Run, RunNode, RunStatus, Source
 from workflows_app.signals import block_completed, run_finished
 
-pytestmark = pytest.mark.storage
-
 PARROT = """\
 version: "1.0"
 blocks:
@@ -45,6 +43,7 @@ def say(workflow, text="yes", **options) -> Run:
     return run_now(workflow, {"text": text}, **options)
 
 
+@pytest.mark.storage
 def test_node_stores_score_verdict_results_and_event(parrot):
     run = say(parrot, "no, four words here")
     node = run.nodes.get(node_id="say")
@@ -63,6 +62,7 @@ def test_weights_count_in_the_score(parrot):
     assert say(parrot, "no").nodes.get(node_id="say").eval_score == 0.75
 
 
+@pytest.mark.storage
 def test_second_evaluation_of_a_node_changes_nothing(parrot):
     run = say(parrot)
     node = run.nodes.select_related("run__version__workflow", "run__workflow").get(node_id="say")
@@ -86,6 +86,7 @@ def test_broken_evaluator_is_recorded_and_never_looks_like_a_pass(parrot, monkey
     assert run.eval_counts["error"] >= 1
 
 
+@pytest.mark.storage
 def test_node_left_unevaluated_by_a_dead_process_is_found_from_the_rows(parrot):
     run = say(parrot)
     node = run.nodes.get(node_id="say")
@@ -97,6 +98,7 @@ def test_node_left_unevaluated_by_a_dead_process_is_found_from_the_rows(parrot):
     assert (node.eval_passed, node.eval_score) == (True, 1.0)
 
 
+@pytest.mark.storage
 def test_verdict_of_a_run_cancelled_while_a_node_was_graded_counts_that_node(parrot, monkeypatch):
     graded = evals.grade
 
@@ -113,6 +115,7 @@ def test_verdict_of_a_run_cancelled_while_a_node_was_graded_counts_that_node(par
     assert not Observation.objects.exists()
 
 
+@pytest.mark.storage
 def test_run_whose_end_nobody_acted_on_is_found_from_the_rows(parrot, monkeypatch):
     monkeypatch.setattr(EvalObserver, "on_run_finished", lambda *_, **__: None)
     observers = list(run_finished.receivers)
@@ -127,6 +130,7 @@ def test_run_whose_end_nobody_acted_on_is_found_from_the_rows(parrot, monkeypatc
     assert Observation.objects.filter(run=run).count() == 2
 
 
+@pytest.mark.storage
 def test_first_run_has_no_delta_and_the_second_has(parrot):
     assert say(parrot, "yes").nodes.get(node_id="say").delta is None
     delta = say(parrot, "no").nodes.get(node_id="say").delta
@@ -135,6 +139,7 @@ def test_first_run_has_no_delta_and_the_second_has(parrot):
     assert (delta["low"], delta["high"]) == (None, None), "no interval before twenty runs"
 
 
+@pytest.mark.storage
 @pytest.mark.parametrize(
     "options",
     [{"environment": Environment.SIMULATION}, {"source": Source.EVAL}],
@@ -146,6 +151,7 @@ def test_runs_that_are_not_production_feed_no_baseline(parrot, options):
     assert not Observation.objects.exists()
 
 
+@pytest.mark.storage
 def test_observations_are_numbered_per_block_and_rebuild_gives_what_was_kept(parrot):
     for text in ("yes", "no", "yes yes yes yes", "yes"):
         say(parrot, text)
@@ -159,6 +165,7 @@ def test_observations_are_numbered_per_block_and_rebuild_gives_what_was_kept(par
     assert list(BlockStatistics.objects.order_by("node_id").values(*fields)) == kept
 
 
+@pytest.mark.storage
 def test_statistics_survive_the_pruning_of_their_runs(parrot):
     for _ in range(3):
         say(parrot)
@@ -169,6 +176,7 @@ def test_statistics_survive_the_pruning_of_their_runs(parrot):
     assert Observation.objects.filter(run=None).count() == 6
 
 
+@pytest.mark.storage
 def test_pinned_run_is_what_later_nodes_compare_with(parrot):
     say(parrot, "yes")
     bad = say(parrot, "no")
@@ -186,12 +194,14 @@ def test_secrets_are_gone_before_assertions_look(parrot):
     assert "abcdefghij" not in str(list(run.events.values_list("data", flat=True)))
 
 
+@pytest.mark.storage
 def test_saving_the_same_text_makes_no_new_version(parrot):
     again = services.save_version("parrot", PARROT)
     assert again.number == 1
     assert services.save_version("parrot", PARROT + "\n").number == 2
 
 
+@pytest.mark.storage
 def test_evaluation_that_was_rolled_back_is_not_taken_for_one(parrot, monkeypatch):
     append, refusals = events.append, iter([True])
 
@@ -210,6 +220,7 @@ def test_evaluation_that_was_rolled_back_is_not_taken_for_one(parrot, monkeypatc
     assert Observation.objects.get(run=run, node_id="say").score == 1.0
 
 
+@pytest.mark.storage
 def test_statistics_of_more_versions_and_assertions_than_are_kept_equal_a_rebuild(transactional_db):
     many = "".join(f"      - {{type: contains, value: 'a{n}'}}\n" for n in range(70))
     workflow = make_workflow(

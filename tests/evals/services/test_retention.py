@@ -21,7 +21,7 @@ from tests.timing import wait_until_blocked
 from workflows_app.models import IdempotencyKey, Run, RunEvent, RunNode, RunStatus, Workflow
 from workflows_app.services import Refused
 
-pytestmark = [pytest.mark.django_db, pytest.mark.storage]
+pytestmark = pytest.mark.django_db
 
 
 def run_of(age_days: float, number: int) -> Run:
@@ -45,6 +45,7 @@ def pruned(*arguments: str) -> str:
     return out.getvalue()
 
 
+@pytest.mark.storage
 def test_old_runs_go_in_batches_and_their_observations_stay(workflow, monkeypatch):
     monkeypatch.setattr(retention, "RUNS_A_BATCH", 3)
     old = [run_of(100 + n, n) for n in range(7)]
@@ -63,6 +64,7 @@ def test_old_runs_go_in_batches_and_their_observations_stay(workflow, monkeypatc
     assert list(BlockStatistics.objects.values_list("count", "state", "slices")) == kept
 
 
+@pytest.mark.storage
 def test_pinned_running_and_unobserved_runs_stay(workflow):
     pinned, running, unobserved, _ = (run_of(100, n) for n in range(4))
     actions.pin_baseline(workflow, run=pinned)
@@ -74,6 +76,7 @@ def test_pinned_running_and_unobserved_runs_stay(workflow):
     assert PinnedBaseline.objects.get().run_id == pinned.pk
 
 
+@pytest.mark.storage
 def test_children_go_with_their_parent_and_not_before(workflow):
     parent, child = run_of(100, 1), run_of(101, 2)
     Run.objects.filter(pk=child.pk).update(parent_run=parent)
@@ -84,6 +87,7 @@ def test_children_go_with_their_parent_and_not_before(workflow):
     assert set(Run.objects.values_list("pk", flat=True)) == {young.pk, old_child.pk}
 
 
+@pytest.mark.storage
 @pytest.mark.parametrize("depth", [1, 2])
 def test_tree_of_a_pinned_or_unobserved_child_stays(workflow, depth):
     trees = [[run_of(100, 10 * tree + level) for level in range(depth + 1)] for tree in range(3)]
@@ -122,6 +126,7 @@ def meanwhile(job: Callable[[threading.Event], object]) -> Iterator[list[object]
     assert not thread.is_alive()
 
 
+@pytest.mark.storage
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize("depth", [0, 1])
 def test_run_that_is_pinned_while_its_batch_is_deleted_stays(workflow, depth):
@@ -142,6 +147,7 @@ def test_run_that_is_pinned_while_its_batch_is_deleted_stays(workflow, depth):
     assert PinnedBaseline.objects.get().run == tree[-1]
 
 
+@pytest.mark.storage
 @pytest.mark.django_db(transaction=True)
 def test_run_that_is_deleted_a_moment_before_cannot_be_pinned(workflow):
     run = run_of(100, 1)
@@ -179,6 +185,7 @@ def test_who_pins_a_run_that_has_just_gone_is_reported(workflow, admin_client, m
     assert not PinnedBaseline.objects.exists()
 
 
+@pytest.mark.storage
 def test_idempotency_keys_of_yesterday_go(workflow, admin_user):
     run = run_of(1, 1)
     for key, hours in (("old", 25), ("new", 23)):

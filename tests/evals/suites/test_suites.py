@@ -23,9 +23,10 @@ from workflows_app import clock, executors
 from workflows_app.models import Run, Source, Workflow
 from workflows_app.services import Refused
 
-pytestmark = [pytest.mark.django_db, pytest.mark.storage]
+pytestmark = pytest.mark.django_db
 
 
+@pytest.mark.storage
 def test_suite_run_keeps_score_verdict_and_every_case() -> None:
     suite_run = suites.run_suite(make_workflow(FIXED, "greeter"))
     suite_run.refresh_from_db()
@@ -42,6 +43,7 @@ def test_suite_run_keeps_score_verdict_and_every_case() -> None:
     assert (failed["passed"], line.strip()) == (False, "- {type: contains, value: Ada, weight: 3}")
 
 
+@pytest.mark.storage
 def test_executed_cases_are_eval_runs_that_feed_no_baseline() -> None:
     suite_run = suites.run_suite(make_workflow(MIXED, "greeter"))
     real = suite_run.results.get(case_id="real")
@@ -54,6 +56,7 @@ def test_executed_cases_are_eval_runs_that_feed_no_baseline() -> None:
     assert not Observation.objects.exists()
 
 
+@pytest.mark.storage
 def test_strip_shows_each_case_oldest_first_and_cases_that_are_gone_last() -> None:
     workflow = make_workflow(FIXED, "greeter")
     suites.run_suite(workflow)
@@ -82,6 +85,7 @@ def test_comparing_puts_flips_first() -> None:
     assert [(change.id, change.kind) for change in changes] == [("bad", "better"), ("good", "same")]
 
 
+@pytest.mark.storage
 def test_reading_histories_costs_the_same_for_many_cases(django_assert_num_queries: object) -> None:
     workflow = make_workflow(FIXED, "greeter")
     for _ in range(3):
@@ -90,6 +94,7 @@ def test_reading_histories_costs_the_same_for_many_cases(django_assert_num_queri
         assert len(suite_history.case_histories(workflow)) == 2
 
 
+@pytest.mark.storage
 def test_list_of_suites_reads_the_newest_of_each_and_nothing_older(django_assert_num_queries: object) -> None:
     often, once = make_workflow(slug="often"), make_workflow(slug="once")
     runs = [suites.begin(often) for _ in range(5)] + [suites.begin(once)]
@@ -102,6 +107,7 @@ def test_list_of_suites_reads_the_newest_of_each_and_nothing_older(django_assert
     assert [[mark.suite_run for mark in row.marks] for row in rows] == [[runs[5]], runs[3:5]]
 
 
+@pytest.mark.storage
 def test_a_suite_is_listed_for_its_cases_or_its_past_and_for_no_other_word() -> None:
     make_workflow(FIXED, "greeter")
     suites.begin(make_workflow(slug="tried"))
@@ -121,6 +127,7 @@ def test_workflow_without_version_is_refused() -> None:
         suites.run_suite(Workflow.objects.create(slug="empty"))
 
 
+@pytest.mark.storage
 @pytest.mark.parametrize(
     ("has_begun", "silent_for", "is_closed"),
     [
@@ -144,6 +151,7 @@ def test_suite_run_that_went_silent_is_closed_by_the_sweep(has_begun, silent_for
     assert (silent.status == EvalStatus.ERROR, silent.finished_at is not None) == (is_closed, is_closed)
 
 
+@pytest.mark.storage
 @pytest.mark.django_db(transaction=True)
 def test_suite_run_is_known_to_be_alive_during_a_long_case(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(suites, "BEAT_SECONDS", 0.01)
@@ -162,6 +170,7 @@ def test_suite_run_is_known_to_be_alive_during_a_long_case(monkeypatch: pytest.M
     assert heard == [True]
 
 
+@pytest.mark.storage
 def test_message_delivered_twice_changes_nothing() -> None:
     suite_run = suites.run_suite(make_workflow(FIXED, "greeter"))
     finished_at = EvalSuiteRun.objects.get().finished_at
@@ -170,6 +179,7 @@ def test_message_delivered_twice_changes_nothing() -> None:
     assert EvalCaseResult.objects.count() == 2
 
 
+@pytest.mark.storage
 @pytest.mark.django_db(transaction=True)
 def test_message_delivered_to_many_is_executed_once() -> None:
     suite_run = suites.begin(make_workflow(MIXED, "greeter"))
@@ -179,6 +189,7 @@ def test_message_delivered_to_many_is_executed_once() -> None:
     assert suite_run.cases_total == suite_run.cases_done == EvalCaseResult.objects.count()
 
 
+@pytest.mark.storage
 @pytest.mark.django_db(transaction=True)
 def test_suite_is_started_though_nobody_can_be_told(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(_: object) -> None:
@@ -197,6 +208,7 @@ def test_suite_is_sent_to_the_celery_task_of_its_name(monkeypatch: pytest.Monkey
     assert sent == [(execute_suite_run.name, [str(suite_run.pk)])]
 
 
+@pytest.mark.storage
 @pytest.mark.django_db(transaction=True)
 def test_started_suite_goes_on_in_the_background() -> None:
     suite_run = suites.start_suite(make_workflow(MIXED, "greeter"))

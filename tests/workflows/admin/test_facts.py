@@ -150,7 +150,6 @@ QUESTIONS = [
 
 @pytest.mark.skipif(connection.vendor != "sqlite", reason="PostgreSQL reads a small table as a whole")
 @pytest.mark.parametrize(("path", "question"), [(path, one) for path, many in QUESTIONS for one in many])
-@pytest.mark.storage
 def test_a_filter_or_a_search_never_reads_a_whole_table(
     root: Client, monkeypatch: pytest.MonkeyPatch, path: str, question: str
 ) -> None:

@@ -13,7 +13,7 @@ from workflows_app.models import AuditEntry, PriceOverride, Soul, SoulVersion, W
 from workflows_app.security import credentials
 from workflows_app.services.files import export_all, import_file
 
-pytestmark = [pytest.mark.django_db, pytest.mark.storage]
+pytestmark = pytest.mark.django_db
 CAPPED = SOUL.replace("demo-small", "house-model") + (
     'version: "1.0"\nblocks:\n  ask: {type: llm, soul_ref: analyst, prompt: Hi, limits: {cost_cap_usd: 1}}\n'
 )
@@ -28,6 +28,7 @@ def test_bad_document_is_refused_whole_with_every_fault():
     assert not Workflow.objects.exists()
 
 
+@pytest.mark.storage
 def test_version_never_changes():
     version = make_workflow().current_version
     version.yaml = "other"
@@ -35,6 +36,7 @@ def test_version_never_changes():
         version.save()
 
 
+@pytest.mark.storage
 def test_second_of_two_editors_is_reported_and_nothing_is_overwritten():
     make_workflow()
     services.save_version("shout", ONE_CODE_BLOCK + "# mine\n", based_on=1)
@@ -56,6 +58,7 @@ def test_cap_on_a_model_without_a_price_is_a_fault_until_it_has_one():
     credentials.forget()
 
 
+@pytest.mark.storage
 def test_soul_gets_a_version_only_when_its_identity_changes():
     soul = services.save_soul(Soul(slug="ann", role="Analyst", system_prompt="Analyse."))
     first = soul.version
@@ -67,6 +70,7 @@ def test_soul_gets_a_version_only_when_its_identity_changes():
     assert SoulVersion.objects.filter(soul=soul).count() == 2 and soul.version != first
 
 
+@pytest.mark.storage
 def test_saving_is_in_the_audit_log():
     make_workflow(message="why")
     entry = AuditEntry.objects.get(action="workflow.save")

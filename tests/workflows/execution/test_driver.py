@@ -18,8 +18,6 @@ from workflows_app.models import NodeStatus, Run, RunNode, RunStatus
 from workflows_app.security import credentials
 from workflows_app.services import leases
 
-pytestmark = pytest.mark.storage
-
 FLAKY = """\
 version: "1.0"
 blocks:
@@ -89,6 +87,7 @@ def attempts(run: Run) -> list[tuple[str, int, str]]:
     return list(run.nodes.order_by("pk").values_list("node_id", "attempt", "status"))
 
 
+@pytest.mark.storage
 def test_failed_block_is_tried_again_as_a_new_attempt(executor):
     run = finish(services.start_run(make_workflow(flaky(), "flaky")))
     assert run.status == RunStatus.FAILED
@@ -110,6 +109,7 @@ def test_error_route_takes_over_and_the_run_completes(executor):
     assert run.nodes.get(node_id="rescue").output == "rescued"
 
 
+@pytest.mark.storage
 def test_child_run_is_linked_both_ways_and_graded_with_its_own_assertions(executor):
     make_workflow(CHILD, "child")
     run = finish(services.start_run(make_workflow(PARENT, "parent"), {"word": "hey"}))
@@ -128,6 +128,7 @@ def test_child_with_bad_inputs_fails_the_block_by_name(executor):
     assert "word" in run.error["message"]
 
 
+@pytest.mark.storage
 def test_run_uses_the_child_version_it_started_with(executor):
     make_workflow(CHILD, "child")
     parent = make_workflow(PARENT, "parent")
@@ -144,6 +145,7 @@ def cancelled_promptly(executor, run: Run) -> bool:
     return time.monotonic() - begun < PROMPTLY
 
 
+@pytest.mark.storage
 def test_cancel_reaches_into_a_child_run(executor):
     make_workflow(SLEEPER, "child")
     run = services.start_run(make_workflow(PARENT, "parent"), {"word": "hey"})
@@ -153,6 +155,7 @@ def test_cancel_reaches_into_a_child_run(executor):
     assert not RunNode.objects.filter(status=NodeStatus.RUNNING).exists()
 
 
+@pytest.mark.storage
 def test_cancel_and_failure_at_once_do_not_wait_for_each_other(transactional_db):
     lease = services.start_held_run(make_workflow(), {})
     services.start_node(lease, Step(node_id="shout", block_id="shout", kind="code"), "code", 1)
@@ -190,6 +193,7 @@ def test_cancel_reaches_into_a_provider_call(executor, settings):
         assert cancelled_promptly(executor, run)
 
 
+@pytest.mark.storage
 def test_former_owner_that_wakes_up_late_writes_nothing(transactional_db):
     lease = services.start_held_run(make_workflow(), {})
     Run.objects.filter(pk=lease.run.pk).update(fence=lease.fence + 1)
@@ -198,6 +202,7 @@ def test_former_owner_that_wakes_up_late_writes_nothing(transactional_db):
     assert not lease.run.events.exists()
 
 
+@pytest.mark.storage
 @pytest.mark.parametrize(
     "change", [{"fence": F("fence") + 1}, {"status": RunStatus.COMPLETED}], ids=["taken over", "over"]
 )
@@ -212,6 +217,7 @@ def test_former_owner_that_wakes_up_late_starts_no_child(transactional_db, chang
     assert not RunNode.objects.exclude(child_run=None).exists()
 
 
+@pytest.mark.storage
 def test_only_one_of_many_claims_a_run(transactional_db):
     run = services.start_run(make_workflow(), {})
     won, barrier = [], threading.Barrier(6)
@@ -230,6 +236,7 @@ def test_only_one_of_many_claims_a_run(transactional_db):
     assert len(won) == 1
 
 
+@pytest.mark.storage
 @pytest.mark.parametrize(
     ("ends_in_leases", "is_free"), [(-0.1, True), (0.9, False), (leases.FARTHEST_END + 1, True)]
 )
@@ -243,6 +250,7 @@ def test_lease_that_ends_further_away_than_any_can_is_void(transactional_db, end
     assert (leases.claim(run.pk) is not None) == is_free
 
 
+@pytest.mark.storage
 def test_clock_that_is_set_back_makes_no_negative_time(transactional_db, monkeypatch):
     lease = services.start_held_run(make_workflow(), {})
     services.begin_run(lease)
@@ -253,6 +261,7 @@ def test_clock_that_is_set_back_makes_no_negative_time(transactional_db, monkeyp
     assert (lease.run.finished_at, lease.run.duration_ms) == (begun, 0.0)
 
 
+@pytest.mark.storage
 def test_run_fails_after_a_bounded_number_of_takeovers(executor):
     lease = services.start_held_run(make_workflow(), {})
     Run.objects.filter(pk=lease.run.pk).update(
@@ -263,6 +272,7 @@ def test_run_fails_after_a_bounded_number_of_takeovers(executor):
     assert run.error["type"] == "abandoned" and "takeovers" in run.error["message"]
 
 
+@pytest.mark.storage
 def test_stopped_executor_gives_its_runs_to_the_next_one(executor):
     from workflows_app.executors import ExecutionService
 
@@ -280,6 +290,7 @@ def test_stopped_executor_gives_its_runs_to_the_next_one(executor):
     assert attempts(run) == [("sleep", 1, NodeStatus.FAILED), ("sleep", 2, NodeStatus.COMPLETED)]
 
 
+@pytest.mark.storage
 def test_stopping_the_executor_fails_no_block(transactional_db, monkeypatch):
     monkeypatch.setattr(
         "workflows_app.execution.driver.NOTICE_SECONDS", 30

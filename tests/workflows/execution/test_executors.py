@@ -7,8 +7,6 @@ from tests.timing import PROMPTLY, wait_until
 from workflows_app import services
 from workflows_app.models import NodeStatus, RunStatus
 
-pytestmark = pytest.mark.storage
-
 MIXED = (
     SOUL
     + """\
@@ -39,6 +37,7 @@ blocks:
 )
 
 
+@pytest.mark.storage
 def test_run_completes_with_every_block_evaluated_in_order(executor):
     run = finish(services.start_run(make_workflow(MIXED, "mixed"), {"topic": "tea"}))
     assert (run.status, run.eval_passed, run.eval_score) == (RunStatus.COMPLETED, True, 1.0)

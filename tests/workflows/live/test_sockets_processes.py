@@ -26,8 +26,6 @@ from workflows_app.live import poller as row_watch
 from workflows_app.live.outbox import run_group
 from workflows_app.models import Run
 
-pytestmark = pytest.mark.storage
-
 ROOT = Path(__file__).resolve().parents[3]
 LAB = Path(__file__).with_name("socket_lab.py")
 SLOW_BLOCK = """\
@@ -76,6 +74,7 @@ def happen_elsewhere(run: Run, count: int, **environment: str) -> int:
     return run.last_seq
 
 
+@pytest.mark.storage
 def test_run_of_a_command_is_seen_live_without_redis(live_site: str) -> None:
     make_workflow(SLOW_BLOCK, slug="slow")
     with viewing(live_site, "dashboard/") as dashboard:
@@ -118,6 +117,7 @@ def no_watch(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(row_watch, "WITH_LAYER_SECONDS", 600.0)
 
 
+@pytest.mark.storage
 def test_events_of_another_process_come_through_redis(
     redis_layer: str, no_watch: None, live_site: str
 ) -> None:
@@ -129,6 +129,7 @@ def test_events_of_another_process_come_through_redis(
         assert viewer.until_seq(last) == list(range(1, last + 1))
 
 
+@pytest.mark.storage
 def test_idle_socket_still_hears(redis_layer: str, no_watch: None, live_site: str) -> None:
     run = finished_run()
     with viewing(live_site, f"runs/{run.pk}/?after={run.last_seq}") as viewer:
@@ -168,6 +169,7 @@ def own_redis(settings: Any) -> Iterator[OwnRedis]:
         server.stop()
 
 
+@pytest.mark.storage
 def test_viewers_catch_up_when_redis_was_away(
     own_redis: OwnRedis,
     monkeypatch: pytest.MonkeyPatch,
