@@ -17,7 +17,7 @@ from tests.faults.stack import Clock, web, worker
 from tests.faults.viewer import Viewer, token
 from tests.services import free_port
 from tests.timing import stays_the_same, wait_until
-from tests.workflows.engine.openai_server import OpenAIServer, slow
+from tests.workflows.engine.providers.openai_server import OpenAIServer, slow
 from workflows_app import executors, services
 from workflows_app.models import Run, RunEvent, RunNode, RunStatus
 

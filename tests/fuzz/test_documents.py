@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from evals_app.assertions import assertion_types, validate_assertions
 from tests.fuzz.effort import effort, in_time
 from tests.fuzz.mutations import broken, broken_text
-from tests.workflows.engine.test_document_robustness import Plain
+from tests.workflows.engine.validate.test_robustness import Plain
 from workflows_app.display.run_form import read_inputs, widgets_of
 from workflows_app.engine.definition import InvalidDocument, WorkflowDefinition
 from workflows_app.engine.schedule import Plan

@@ -24,7 +24,7 @@ from evals_app.models import EvalSuiteRun
 from tests.evals.suites.documents import FIXED, MIXED
 from tests.factories import make_workflow
 from tests.timing import wait_until
-from tests.workflows.engine.sandboxes import descendants
+from tests.workflows.engine.sandbox.sandboxes import descendants
 from workflows_app.models import Run
 
 ROOT = Path(__file__).resolve().parents[3]

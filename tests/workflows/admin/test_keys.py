@@ -9,7 +9,7 @@ from django.test import Client
 from tests.callers import user_in
 from tests.html import squeezed
 from tests.workflows.admin.test_workflows import PLAIN, as_
-from tests.workflows.engine.openai_server import OpenAIServer, respond
+from tests.workflows.engine.providers.openai_server import OpenAIServer, respond
 from workflows_app import services
 from workflows_app.models import ApiToken, AuditEntry, PriceOverride, Provider, Soul
 from workflows_app.security import access, credentials

@@ -11,7 +11,7 @@ from django.db.models.functions import Now
 
 from tests.factories import SOUL, finish, make_workflow
 from tests.timing import PROMPTLY, wait_until, wait_until_blocked
-from tests.workflows.engine.openai_server import OpenAIServer, slow
+from tests.workflows.engine.providers.openai_server import OpenAIServer, slow
 from workflows_app import events, executors, services
 from workflows_app.engine.records import Step
 from workflows_app.models import NodeStatus, Run, RunNode, RunStatus

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.timing import PROMPTLY
-from tests.workflows.engine.document_errors import one_fault
+from tests.workflows.engine.validate.document_errors import one_fault
 from workflows_app.engine.parse import MAX_BYTES, MAX_DEPTH, parse
 
 BLOCK = "blocks:\n  a: {type: llm, soul_ref: s}\n"

@@ -16,12 +16,12 @@ from pathlib import Path
 import pytest
 
 from tests.timing import wait_until
-from tests.workflows.engine.sandboxes import STRENGTHS, descendants, run, start
+from tests.workflows.engine.sandbox.sandboxes import STRENGTHS, descendants, run, start
 from workflows_app.engine.sandbox.client import Sandbox, SandboxUnavailable
 from workflows_app.engine.sandbox.inside.confine import Plan
 from workflows_app.engine.sandbox.report import describe, isolation_report
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[4]
 
 
 @pytest.fixture(params=["all layers", "limits only"])

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from tests.workflows.engine.document_errors import faults_of, one_fault
+from tests.workflows.engine.validate.document_errors import faults_of, one_fault
 
 HEAD = "souls:\n  s: {role: R}\nblocks:\n"
 A = "  a: {type: llm, soul_ref: s}\n"

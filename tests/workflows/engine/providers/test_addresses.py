@@ -6,7 +6,7 @@ import socket
 
 import pytest
 
-from tests.workflows.engine.openai_server import OpenAIServer
+from tests.workflows.engine.providers.openai_server import OpenAIServer
 from workflows_app.engine.providers import ChatRequest, ProviderError
 from workflows_app.engine.providers.addresses import Target, checked_addresses, parse_base_url, why_forbidden
 from workflows_app.engine.providers.openai import OpenAIProvider

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.workflows.engine.document_errors import faults_of, one_fault
+from tests.workflows.engine.validate.document_errors import faults_of, one_fault
 from workflows_app.engine.definition import (
     CarryContext,
     CodeBlockDef,

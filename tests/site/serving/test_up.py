@@ -17,7 +17,7 @@ from urllib.request import HTTPCookieProcessor, HTTPRedirectHandler, build_opene
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 COMMAND = [sys.executable, str(ROOT / "manage.py"), "up"]
 
 

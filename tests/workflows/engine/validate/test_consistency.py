@@ -16,7 +16,7 @@ from workflows_app.engine.validate import compile_document
 from workflows_app.engine.validate.blocks import read_blocks
 from workflows_app.engine.validate.graph import DraftGraph
 
-ROOT = Path(__file__).resolve().parents[3]
+ROOT = Path(__file__).resolve().parents[4]
 
 NAMES = [f"b{n}" for n in range(7)]
 

@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from tests.timing import PROMPTLY
-from tests.workflows.engine.sandboxes import run
+from tests.workflows.engine.sandbox.sandboxes import run
 from workflows_app.engine.sandbox.client import Sandbox
 from workflows_app.engine.sandbox.results import CodeLimits
 

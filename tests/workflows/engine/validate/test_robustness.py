@@ -8,7 +8,7 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.workflows.engine.document_errors import faults_of
+from tests.workflows.engine.validate.document_errors import faults_of
 from workflows_app.engine.parse import ParsedDocument
 from workflows_app.engine.schema.block_keys import BLOCK_KEYS, COMMON_KEYS
 from workflows_app.engine.schema.document_keys import DOCUMENT

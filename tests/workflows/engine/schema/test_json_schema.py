@@ -8,14 +8,14 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from evals_app.assertions import assertion_types, validate_assertions
-from tests.workflows.engine.document_errors import faults_of
-from tests.workflows.engine.test_document_faults import BLOCKS, HEAD, SECTIONS, A
-from tests.workflows.engine.test_document_graph import EVERYTHING, LOOP
+from tests.workflows.engine.validate.document_errors import faults_of
+from tests.workflows.engine.validate.test_faults import BLOCKS, HEAD, SECTIONS, A
+from tests.workflows.engine.validate.test_graph import EVERYTHING, LOOP
 from workflows_app.engine.parse import parse
 from workflows_app.engine.schema.json_schema import document_schema
 from workflows_app.engine.schema.reference import renewed
 
-ROOT = Path(__file__).resolve().parents[3]
+ROOT = Path(__file__).resolve().parents[4]
 DOCS = sorted((ROOT / "docs").glob("*.md"))
 SHIPPED = ("workflows_app", "evals_app", "runsight_site", "docs", "demo", "examples")
 DEMO = sorted(

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.timing import wait_until
-from tests.workflows.engine.sandboxes import STRENGTHS, descendants, run, start
+from tests.workflows.engine.sandbox.sandboxes import STRENGTHS, descendants, run, start
 from workflows_app.engine.sandbox.results import CodeLimits
 
 STRONG = ["all layers", "namespaces only", "no namespaces"]

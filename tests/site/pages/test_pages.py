@@ -11,7 +11,7 @@ from django.template.loader import get_template
 from tests.factories import make_workflow
 from tests.html import squeezed
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import tracemalloc
 import pytest
 
 from tests.timing import PROMPTLY
-from tests.workflows.engine.openai_server import (
+from tests.workflows.engine.providers.openai_server import (
     Behaviour,
     OpenAIServer,
     chat,
@@ -383,7 +383,7 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> str:
 async def test_tls_checks_the_name_although_the_address_is_connected_to(
     certificate: str, name: str, works: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from tests.workflows.engine.test_providers_addresses import answer_names
+    from tests.workflows.engine.providers.test_addresses import answer_names
 
     server_side = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     server_side.load_cert_chain(certificate)
