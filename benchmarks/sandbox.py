@@ -63,7 +63,7 @@ def main() -> None:
     """Print the table."""
     started = time.perf_counter()
     sandbox = Sandbox()
-    assert sandbox.plan
+    assert sandbox.isolation
     print(f"zygote started in {(time.perf_counter() - started) * 1000:.0f} ms")
     for layer in isolation_report():
         print(f"  {layer.name}: {layer.sentence}")

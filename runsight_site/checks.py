@@ -7,7 +7,7 @@ from typing import Any
 from django.conf import settings
 from django.core.checks import CheckMessage, Warning, register
 
-from runsight_site.environment import Environment, is_loopback
+from runsight_site.environment import SiteEnvironment, is_loopback
 
 
 @register()
@@ -16,7 +16,7 @@ def check_environment(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
     return find_odd_combinations(settings.ENV)
 
 
-def find_odd_combinations(env: Environment) -> list[CheckMessage]:
+def find_odd_combinations(env: SiteEnvironment) -> list[CheckMessage]:
     """Each odd combination with an id and a hint."""
     is_loopback_only = is_loopback(env["HOST"])
     is_unnamed = not env["RUNSIGHT_URL"] and not env["RUNSIGHT_ALLOWED_HOSTS"]

@@ -30,7 +30,7 @@ class PassingRange:
     negated: bool = False
 
 
-class Kind(Protocol):
+class OptionKind(Protocol):
     """How an option is read and documented."""
 
     @property
@@ -83,14 +83,14 @@ class Option:
     """One key an assertion type takes."""
 
     name: str
-    kind: Kind
+    kind: OptionKind
     description: str
     required: bool = False
     default: Any = None
     takes_null: bool = False
 
 
-def option(kind: Kind, description: str, *, takes_null: bool = False) -> dict[str, Any]:
+def option(kind: OptionKind, description: str, *, takes_null: bool = False) -> dict[str, Any]:
     """Describe a dataclass field that is an option; without a default it is required."""
     return {"kind": kind, "description": description, "takes_null": takes_null}
 

@@ -190,7 +190,7 @@ class Pattern:
         return compile_pattern(_TEXT.parse(raw))
 
 
-class Metric:
+class MetricName:
     """A name for a score."""
 
     name = "name"

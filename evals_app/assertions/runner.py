@@ -11,7 +11,7 @@ from evals_app.assertions.context import AssertionContext, CheckedOutput
 from evals_app.assertions.limits import CannotCheck, PatternBudget
 from evals_app.assertions.matching.json_paths import JsonPath, Transform
 from evals_app.assertions.matching.patterns import quote
-from evals_app.assertions.options import Metric, Number, describe
+from evals_app.assertions.options import MetricName, Number, describe
 from evals_app.assertions.results import AssertionsResult, GradingResult
 
 # Outputs longer than this are checked in a thread when an event loop waits.
@@ -25,7 +25,7 @@ _COMMON = [
         "How much it counts in the score; 0 counts for passing only.",
         default=1.0,
     ),
-    Option("metric", Metric(), "A name under which the score is reported too."),
+    Option("metric", MetricName(), "A name under which the score is reported too."),
     Option("transform", Transform(), "What to take out of the output first: `json_path:<expression>`."),
 ]
 

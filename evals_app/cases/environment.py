@@ -45,7 +45,7 @@ def workflows_beside(path: Path) -> Callable[[str], WorkflowDefinition | None]:
 
 
 @dataclass
-class Environment:
+class CaseEnvironment:
     """Providers stay open between cases; `close` ends what was opened."""
 
     make_provider: Callable[[str], Provider] = provider_from_environment

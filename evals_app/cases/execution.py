@@ -12,7 +12,7 @@ from typing import Any
 from evals_app.assertions import AssertionContext, AssertionPlan, compile_assertions
 from evals_app.cases.budget import Budget
 from evals_app.cases.document import Document
-from evals_app.cases.environment import Environment
+from evals_app.cases.environment import CaseEnvironment
 from evals_app.cases.prepare import BlockAssertions, PreparedCase, context_for_outcome, is_measured
 from evals_app.cases.results import ERROR, FAILED, Attempt, BlockScore, CaseResult, NodeOutcome, total_cost
 from evals_app.cases.verdicts import attempt_of, decide, skipped
@@ -99,7 +99,7 @@ class BudgetedSpend(Spend):
 class Shared:
     """What all executions of one evaluation share; make it inside the event loop."""
 
-    environment: Environment
+    environment: CaseEnvironment
     budget: Budget
     block_slots: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(MOST_BLOCKS_AT_ONCE))
 
@@ -289,7 +289,7 @@ def _gate_plans(definition: WorkflowDefinition) -> dict[str, tuple[AssertionPlan
 async def execute_cases(
     document: Document,
     cases: Mapping[int, PreparedCase],
-    environment: Environment,
+    environment: CaseEnvironment,
     budget: Budget,
     *,
     at_once: int,

@@ -17,7 +17,7 @@ from workflows_app.engine.results import BlockFailure
 from workflows_app.engine.values.outputs import code_output
 
 if TYPE_CHECKING:
-    from evals_app.cases.environment import Environment
+    from evals_app.cases.environment import CaseEnvironment
 
 CASES_AT_ONCE = 4
 STOPPED = "not run: an earlier case failed (--fail-fast)"
@@ -36,7 +36,7 @@ class Evaluation:
     has_stopped: bool = False
 
     def run(
-        self, document: Document, environment: Environment | None = None, on_case: OnCase | None = None
+        self, document: Document, environment: CaseEnvironment | None = None, on_case: OnCase | None = None
     ) -> SuiteResult:
         """Run one document's cases; `on_case` gets each result as soon as it is known."""
         started = time.perf_counter()
@@ -68,13 +68,13 @@ class Evaluation:
         self,
         document: Document,
         cases: Mapping[int, PreparedCase],
-        environment: Environment | None,
+        environment: CaseEnvironment | None,
         finish: Callable[[int, CaseResult], None],
     ) -> None:
         # asyncio and the engine take as long to load as many frozen cases take to check
         import asyncio
 
-        from evals_app.cases.environment import Environment
+        from evals_app.cases.environment import CaseEnvironment
         from evals_app.cases.execution import execute_cases
 
         budget = self.budget = self.budget or Budget(self.max_cost_usd)
@@ -88,7 +88,7 @@ class Evaluation:
             execute_cases(
                 document,
                 cases,
-                environment or Environment(),
+                environment or CaseEnvironment(),
                 budget,
                 at_once=self.cases_at_once,
                 why_skipped=why_skipped,

@@ -12,7 +12,7 @@ from evals_app.cli import CannotRun
 from workflows_app.engine.parse import SUFFIXES
 
 if TYPE_CHECKING:
-    from evals_app.cases.environment import Environment
+    from evals_app.cases.environment import CaseEnvironment
     from workflows_app.models import WorkflowVersion
 
 _UUID = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}", re.IGNORECASE)
@@ -86,11 +86,11 @@ def saved_version(path: Path) -> WorkflowVersion:
     return import_file(path, message=f"Evaluated from {path.name}")
 
 
-def environment_beside(path: Path) -> Environment:
+def environment_beside(path: Path) -> CaseEnvironment:
     """The environment of a file's cases: other workflows are the files beside it."""
-    from evals_app.cases.environment import Environment, workflows_beside
+    from evals_app.cases.environment import CaseEnvironment, workflows_beside
 
-    return Environment(find_workflow=workflows_beside(path))
+    return CaseEnvironment(find_workflow=workflows_beside(path))
 
 
 def document_at(path: Path, ref: str) -> Document | None:

@@ -10,13 +10,13 @@ from evals_app.evidence.model import (
     METRIC_OF_KIND,
     REGRESSION_KINDS,
     Baseline,
-    Change,
     ChangeKind,
+    EvidenceVerdict,
     Observed,
+    RegressionChange,
     RegressionKind,
     State,
     Suspect,
-    Verdict,
 )
 from evals_app.evidence.passes import Passes
 from evals_app.evidence.series import Opened, Series
@@ -53,7 +53,7 @@ class BlockEvidence:
         # The last report of each kind: its members, strongest first, and the evidence then.
         self.reported: dict[str, tuple[list[str], float]] = {}
 
-    def update(self, observed: Observed) -> list[Change]:
+    def update(self, observed: Observed) -> list[RegressionChange]:
         """Add one more run; the changes it made to what is worse."""
         self.number = observed.number
         self._note_version(observed)
@@ -78,7 +78,7 @@ class BlockEvidence:
         self._forget_unseen()
         return [change for kind in REGRESSION_KINDS if (change := self._change(kind, leaving)) is not None]
 
-    def verdicts(self) -> dict[str, Verdict]:
+    def verdicts(self) -> dict[str, EvidenceVerdict]:
         """The state of every metric, every assertion (`assertion:<key>`) and, as `overall`, of the block."""
         verdicts = {
             name: self._verdict(series)
@@ -89,7 +89,7 @@ class BlockEvidence:
         order: tuple[State, ...] = ("worse", "better", "no evidence of change", "too few runs")
         states = {verdict.state for verdict in verdicts.values()}
         state: State = next((each for each in order if each in states), "too few runs")
-        return {"overall": Verdict(state, count, self.settings.min_runs), **verdicts}
+        return {"overall": EvidenceVerdict(state, count, self.settings.min_runs), **verdicts}
 
     def baseline(self) -> dict[str, Baseline]:
         """Normal for every metric and assertion (`assertion:<key>`) that was ever measured."""
@@ -153,7 +153,7 @@ class BlockEvidence:
     def _all_series(self) -> dict[str, Series]:
         return self.metrics | {f"{PREFIX}{key}": each for key, each in sorted(self.assertions.items())}
 
-    def _verdict(self, series: Series) -> Verdict:
+    def _verdict(self, series: Series) -> EvidenceVerdict:
         needed = self.settings.min_runs
         state: State = "no evidence of change"
         if series.opened is not None:
@@ -162,7 +162,7 @@ class BlockEvidence:
             state = "too few runs"
         elif series.is_better:
             state = "better"
-        return Verdict(state, series.count, needed)
+        return EvidenceVerdict(state, series.count, needed)
 
     def _note_version(self, observed: Observed) -> None:
         version = (observed.workflow_version, observed.soul_version or None)
@@ -206,7 +206,7 @@ class BlockEvidence:
         name = "tokens" if kind == "cost_spike" and self._tokens_stand_in() else METRIC_OF_KIND[kind]
         return {} if name in self.settings.ignore else {name: self.metrics[name]}
 
-    def _change(self, kind: RegressionKind, leaving: dict[str, Opened]) -> Change | None:
+    def _change(self, kind: RegressionKind, leaving: dict[str, Opened]) -> RegressionChange | None:
         opened = {name: each.opened for name, each in self._members(kind).items() if each.opened is not None}
         names = sorted(opened, key=lambda name: (-opened[name].evidence, name))
         reported, reported_evidence = self.reported.get(kind, ([], 0.0))
@@ -231,16 +231,20 @@ class BlockEvidence:
         self.reported[kind] = (names, strongest.evidence)
         return self._describe(how, kind, names, strongest)
 
-    def _continued(self, kind: RegressionKind, reported: list[str], opened: Opened) -> Change | None:
+    def _continued(
+        self, kind: RegressionKind, reported: list[str], opened: Opened
+    ) -> RegressionChange | None:
         """The reported change after this run; None where the run did not measure it, or adds little to many."""
         is_seen = self._members(kind)[reported[0]].seen == self.number
         is_due = opened.after_count % max(1, opened.after_count // NEWS) == 0
         return self._describe("continued", kind, reported, opened) if is_seen and is_due else None
 
-    def _describe(self, how: ChangeKind, kind: RegressionKind, names: list[str], opened: Opened) -> Change:
+    def _describe(
+        self, how: ChangeKind, kind: RegressionKind, names: list[str], opened: Opened
+    ) -> RegressionChange:
         is_assertion = kind == "assertion_regression"
         keys = [name.removeprefix(PREFIX) for name in names]
-        return Change(
+        return RegressionChange(
             kind=how,
             regression_kind=kind,
             metric="assertion" if is_assertion else names[0],

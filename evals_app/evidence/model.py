@@ -53,7 +53,7 @@ class Suspect:
 
 
 @dataclass(frozen=True)
-class Change:
+class RegressionChange:
     """What became of a regression of one kind: it opened, grew, shrank, closed, or went on with another level.
 
     `assertions` are all that make up an `assertion_regression` now, the most evident first; `assertion` is that one.
@@ -72,7 +72,7 @@ class Change:
 
 
 @dataclass(frozen=True)
-class Verdict:
+class EvidenceVerdict:
     """One of the four states, with how many runs it rests on and how many it needs."""
 
     state: State

@@ -12,7 +12,7 @@ from django.db.models import QuerySet
 from evals_app.block_assertions import keys_for
 from evals_app.block_metrics import observed_values
 from evals_app.evidence.block import BlockEvidence
-from evals_app.evidence.model import Change, Observed
+from evals_app.evidence.model import Observed, RegressionChange
 from evals_app.models import BlockStatistics, Observation
 from evals_app.monitoring.baselines import as_level
 from evals_app.services import regressions
@@ -150,7 +150,9 @@ def row_observations(row: BlockStatistics) -> QuerySet[Observation]:
 # One block: adding the same observations again gives the same row.
 
 
-def _add(row: BlockStatistics, observation: Observation, settings: EvidenceSettings) -> list[Change]:
+def _add(
+    row: BlockStatistics, observation: Observation, settings: EvidenceSettings
+) -> list[RegressionChange]:
     evidence = BlockEvidence.from_state(row.state or None, settings)
     changes = evidence.update(
         Observed(**{field.name: getattr(observation, field.name) for field in fields(Observed)})

@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from evals_app.evidence.model import Change, Suspect
+from evals_app.evidence.model import RegressionChange, Suspect
 from evals_app.models import Observation, Regression, RegressionState
 from evals_app.monitoring.regressions import regression_summary
 from workflows_app import clock, events
 from workflows_app.models import EventName, Run
 
 
-def apply(run: Run, observation: Observation, change: Change) -> bool:
+def apply(run: Run, observation: Observation, change: RegressionChange) -> bool:
     """Write what an observation changed: a regression opened, went on or closed. Whether the run found a new one."""
     unresolved = Regression.objects.unresolved().filter(
         workflow_id=observation.workflow_id, node_id=observation.node_id, kind=change.regression_kind
@@ -34,7 +34,7 @@ def resolve_removed(run: Run) -> None:
     gone.update(state=RegressionState.RESOLVED, resolved_at=clock.now())
 
 
-def _open(run: Run, observation: Observation, change: Change) -> None:
+def _open(run: Run, observation: Observation, change: RegressionChange) -> None:
     suspect = change.suspected
     wanted = {change.since_number, *([suspect.number] if suspect else [])}
     found = Observation.objects.filter(
@@ -71,7 +71,7 @@ def _suspected(suspect: Suspect, first: Observation | None) -> dict[str, Any]:
     }
 
 
-def _evidence_fields(change: Change) -> dict[str, Any]:
+def _evidence_fields(change: RegressionChange) -> dict[str, Any]:
     # Tokens stand in for a cost that is not known.
     unit = {"unit": "tokens"} if change.metric == "tokens" else {}
     return {

@@ -20,7 +20,7 @@ from django.db.models import Q
 from django.db.models.functions import Now
 
 from evals_app.cases.document import Document, cases_in, read_document
-from evals_app.cases.environment import Environment
+from evals_app.cases.environment import CaseEnvironment
 from evals_app.cases.results import Attempt, CaseResult, SuiteResult
 from evals_app.cases.suite import Evaluation, OnCase
 from evals_app.models import EvalCaseResult, EvalStatus, EvalSuiteRun
@@ -180,7 +180,7 @@ def _evaluate(
             on_case(result)
 
 
-def _environment_for(definition: WorkflowDefinition) -> Environment:
+def _environment_for(definition: WorkflowDefinition) -> CaseEnvironment:
     """This installation's providers, prices, souls and child workflows, read before the cases start."""
     accesses = credentials.provider_accesses()
     children = dict(_children(definition))
@@ -188,7 +188,7 @@ def _environment_for(definition: WorkflowDefinition) -> Environment:
     for one in (definition, *children.values()):
         library = {ref: SoulDef(**fields) for ref, fields in resolve(one)["souls"].items()}
         souls |= {ref: soul for ref, soul in library.items() if ref not in one.souls}
-    return Environment(
+    return CaseEnvironment(
         make_provider=lambda name: open_provider(name, accesses.get(name)),
         find_workflow=children.get,
         souls=souls,

@@ -42,7 +42,7 @@ class BadSetting(Exception):
 
 
 @dataclass(frozen=True)
-class Kind:
+class VariableKind:
     """How a value is read, and what it should look like."""
 
     parse: Callable[[str], Any]
@@ -55,7 +55,7 @@ class Variable:
 
     name: str
     default: str
-    kind: Kind
+    kind: VariableKind
     help: str
     example: str = ""
 
@@ -70,22 +70,22 @@ class Variable:
             raise BadSetting(f"{self.name}: {shown} is not valid{detail}; use {self.kind.wants}.") from None
 
 
-def _one_of(*allowed: str) -> Kind:
+def _one_of(*allowed: str) -> VariableKind:
     def parse(raw: str) -> str:
         if raw not in allowed:
             raise ValueError
         return raw
 
-    return Kind(parse, " or ".join(allowed))
+    return VariableKind(parse, " or ".join(allowed))
 
 
-def _number(low: int, high: int) -> Kind:
+def _number(low: int, high: int) -> VariableKind:
     def parse(raw: str) -> int:
         if not raw.isdecimal() or not low <= int(raw) <= high:
             raise ValueError
         return int(raw)
 
-    return Kind(parse, f"a number from {low} to {high}")
+    return VariableKind(parse, f"a number from {low} to {high}")
 
 
 def _switch(raw: str) -> bool:
@@ -165,10 +165,12 @@ def _database(raw: str) -> dict[str, Any]:
     }
 
 
-SWITCH = Kind(_switch, "1 or 0")
-DATABASE = Kind(_database, "postgres://user:password@host:port/name or sqlite:////absolute/path.sqlite3")
-WEB_URL = Kind(_web_url, "http://host[:port] or https://host, without a path")
-BROKER = Kind(
+SWITCH = VariableKind(_switch, "1 or 0")
+DATABASE = VariableKind(
+    _database, "postgres://user:password@host:port/name or sqlite:////absolute/path.sqlite3"
+)
+WEB_URL = VariableKind(_web_url, "http://host[:port] or https://host, without a path")
+BROKER = VariableKind(
     _url("redis", "rediss", "amqp", "amqps"), "redis://host:port/0 or amqp://user:password@host:port/vhost"
 )
 
@@ -176,32 +178,34 @@ VARIABLES = (
     Variable(
         "RUNSIGHT_HOME",
         "",
-        Kind(_home, "a folder you can write to"),
+        VariableKind(_home, "a folder you can write to"),
         "The data folder: database, secret key, logs. `./var` in a clone, otherwise the user's data folder.",
         "/var/lib/runsight",
     ),
     Variable(
         "RUNSIGHT_SECRET_KEY",
         "",
-        Kind(_secret, "at least 32 random characters"),
+        VariableKind(_secret, "at least 32 random characters"),
         "Signs sessions and encrypts provider keys. Made on first start and kept in the data folder.",
         "a-long-random-text-of-your-own-making",
     ),
     Variable(
         "RUNSIGHT_SECRET_KEY_FALLBACKS",
         "",
-        Kind(_list, "former keys separated by commas"),
+        VariableKind(_list, "former keys separated by commas"),
         "Former secret keys, separated by commas, so that rotating the key loses nothing.",
     ),
     Variable("RUNSIGHT_DEBUG", "0", SWITCH, "Django's debug pages. Never on a machine that others reach."),
     Variable(
         "RUNSIGHT_ALLOWED_HOSTS",
         "",
-        Kind(_list, "host names separated by commas"),
+        VariableKind(_list, "host names separated by commas"),
         "Host names the server answers to, separated by commas, besides the one in `RUNSIGHT_URL` and loopback.",
         "runsight.example.com",
     ),
-    Variable("HOST", "127.0.0.1", Kind(str, "an address of this machine"), "The address the server binds."),
+    Variable(
+        "HOST", "127.0.0.1", VariableKind(str, "an address of this machine"), "The address the server binds."
+    ),
     Variable("PORT", "8000", _number(0, 65535), "The port the server binds."),
     Variable(
         "RUNSIGHT_URL",
@@ -229,7 +233,7 @@ VARIABLES = (
     Variable(
         "REDIS_URL",
         "",
-        Kind(_url("redis", "rediss"), "redis://host:port/0"),
+        VariableKind(_url("redis", "rediss"), "redis://host:port/0"),
         "Channel layer and cache for several processes; in memory if empty.",
         "redis://redis:6379/0",
     ),
@@ -258,26 +262,26 @@ VARIABLES = (
     Variable(
         "RUNSIGHT_QUEUE",
         "runsight",
-        Kind(_name, "letters, digits, dots, dashes and underscores"),
+        VariableKind(_name, "letters, digits, dots, dashes and underscores"),
         "The broker's queue; installations that share a broker need one each.",
     ),
     Variable("RUNSIGHT_DEMO", "1", SWITCH, "Loads the demo on the first start of an empty database."),
     Variable(
         "RUNSIGHT_ADMIN_PASSWORD",
         "",
-        Kind(str, "a password"),
+        VariableKind(str, "a password"),
         "The first administrator's password; generated and shown once if empty.",
     ),
     Variable(
         "OPENAI_API_KEY",
         "",
-        Kind(str, "a key"),
+        VariableKind(str, "a key"),
         "The key of the `openai` provider, unless one is stored in the admin.",
     ),
     Variable(
         "OPENAI_BASE_URL",
         "https://api.openai.com/v1",
-        Kind(_url("http", "https"), "http(s)://host[:port]/path"),
+        VariableKind(_url("http", "https"), "http(s)://host[:port]/path"),
         "A server that speaks the OpenAI chat API.",
     ),
     Variable(
@@ -290,7 +294,7 @@ VARIABLES = (
 
 
 @dataclass(frozen=True)
-class Environment:
+class SiteEnvironment:
     """What the variables said, after parsing."""
 
     values: Mapping[str, Any]
@@ -307,7 +311,7 @@ class Environment:
         return self.url.startswith("https://")
 
 
-def read_environment(environ: Mapping[str, str] = os.environ) -> Environment:
+def read_environment(environ: Mapping[str, str] = os.environ) -> SiteEnvironment:
     """Read and check every variable; all errors are reported at once."""
     values: dict[str, Any] = {}
     errors = []
@@ -318,7 +322,7 @@ def read_environment(environ: Mapping[str, str] = os.environ) -> Environment:
             errors.append(str(error))
     if errors:
         raise BadSetting("\n".join(errors))
-    environment = Environment(values)
+    environment = SiteEnvironment(values)
     if not environment.is_https and not is_loopback(values["HOST"]) and not values["RUNSIGHT_INSECURE_HTTP"]:
         raise BadSetting(
             f"HOST: {values['HOST']!r} is reached by other machines, and RUNSIGHT_URL is not https, so passwords would "

@@ -83,7 +83,7 @@ def _link(node: GraphNode, css: str, *children: object) -> SafeString:
     return element("g", *children, tabindex=0, role="group", **attributes)
 
 
-def describe(node: GraphNode) -> str:
+def spoken_label(node: GraphNode) -> str:
     """What a screen reader says of a block."""
     words = [node.label or node.id, node.kind]
     if node.status:
@@ -108,7 +108,7 @@ def _node(box: PlacedNode, sprite: str) -> SafeString:
     return _link(
         node,
         "graph__node",
-        element("title", describe(node)),
+        element("title", spoken_label(node)),
         element("rect", x=x, y=y, class_="graph__box"),
         element("rect", x=x + 10, y=y + 14, class_="graph__tile"),
         icon(_kind_icon(node.kind), sprite, x + 18, y + 22, "graph__kind"),
@@ -158,7 +158,7 @@ def _group(box: PlacedNode, sprite: str) -> SafeString:
     return _link(
         node,
         "graph__group",
-        element("title", describe(node)),
+        element("title", spoken_label(node)),
         element("rect", x=x, y=y, width=box.width, height=box.height, rx=14, class_="graph__frame"),
         icon(_kind_icon(node.kind), sprite, x + 14, y + 12, "graph__kind"),
         _label(node, x + 38, y + 25, box.width - 72),

@@ -11,7 +11,7 @@ import pytest
 from evals_app.assertions import AssertionContext, AssertionPlan
 from evals_app.cases.compare import CaseVerdict, compare
 from evals_app.cases.document import read_document
-from evals_app.cases.environment import Environment, provider_from_environment, workflows_beside
+from evals_app.cases.environment import CaseEnvironment, provider_from_environment, workflows_beside
 from evals_app.cases.results import CaseResult, SuiteResult
 from evals_app.cases.suite import Evaluation
 from tests.evals.suites.documents import FIXED, MIXED
@@ -58,7 +58,7 @@ class Answering(Provider):
 
 
 def evaluate(text: str, provider: Provider | None = None, **options: Any) -> SuiteResult:
-    environment = Environment(make_provider=lambda name: provider) if provider else None  # type: ignore[arg-type, return-value]
+    environment = CaseEnvironment(make_provider=lambda name: provider) if provider else None  # type: ignore[arg-type, return-value]
     return Evaluation(**options).run(read_document(text), environment)
 
 
@@ -291,7 +291,7 @@ eval:
 
 def test_child_workflow_is_found_as_a_file_beside(tmp_path: Path) -> None:
     (tmp_path / "helper.yaml").write_text(FIXED.replace("id: greeter", "id: helper").split("  shout:")[0])
-    environment = Environment(find_workflow=workflows_beside(tmp_path / "parent.yaml"))
+    environment = CaseEnvironment(find_workflow=workflows_beside(tmp_path / "parent.yaml"))
     assert only(Evaluation().run(read_document(PARENT), environment)).passed
     (tmp_path / "helper.yaml").unlink()
     missing = only(Evaluation().run(read_document(PARENT), environment))

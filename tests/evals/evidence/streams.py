@@ -4,7 +4,7 @@ import random
 from math import exp
 
 from evals_app.evidence.block import BlockEvidence
-from evals_app.evidence.model import Change, Observed
+from evals_app.evidence.model import Observed, RegressionChange
 
 
 def block_runs(
@@ -45,6 +45,6 @@ def block_runs(
     return runs
 
 
-def feed(evidence: BlockEvidence, runs: list[Observed]) -> list[Change]:
+def feed(evidence: BlockEvidence, runs: list[Observed]) -> list[RegressionChange]:
     """Every change that these runs made."""
     return [change for run in runs for change in evidence.update(run)]

@@ -9,12 +9,12 @@ from statistics import median
 import pytest
 
 from evals_app.evidence.block import BlockEvidence
-from evals_app.evidence.model import Change, Observed
+from evals_app.evidence.model import Observed, RegressionChange
 from tests.evals.evidence.streams import block_runs, feed
 from workflows_app.engine.definition import EvidenceSettings
 
 
-def opened(changes: list[Change]) -> list[str]:
+def opened(changes: list[RegressionChange]) -> list[str]:
     return [change.regression_kind for change in changes if change.kind == "opened"]
 
 
@@ -359,7 +359,7 @@ def test_higher_sensitivity_sees_sooner() -> None:
 
 
 def test_tokens_stand_in_for_an_unknown_cost_and_only_then() -> None:
-    def changes(cost: float | None) -> list[Change]:
+    def changes(cost: float | None) -> list[RegressionChange]:
         rng = random.Random(71)
         runs = [
             Observed(n, cost_usd=cost, tokens=round(rng.gauss(500, 50)) * (2 if n > 100 else 1))

@@ -6,7 +6,7 @@ from dataclasses import asdict
 import pytest
 
 from evals_app.evidence.block import BlockEvidence
-from evals_app.evidence.model import Change, Observed
+from evals_app.evidence.model import Observed, RegressionChange
 from tests.evals.evidence.streams import block_runs, feed
 from workflows_app.engine.definition import EvidenceSettings
 
@@ -73,6 +73,6 @@ def test_a_state_of_another_format_is_refused_with_what_to_do() -> None:
 
 
 def test_a_change_can_be_stored_as_json() -> None:
-    changes: list[Change] = feed(BlockEvidence(EvidenceSettings()), eventful_runs())
+    changes: list[RegressionChange] = feed(BlockEvidence(EvidenceSettings()), eventful_runs())
     suspected = json.loads(json.dumps([asdict(change) for change in changes]))[0]["suspected"]
     assert suspected["workflow_version"] == 2

@@ -6,7 +6,7 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from evals_app.evidence.model import Change, Level, Suspect
+from evals_app.evidence.model import Level, RegressionChange, Suspect
 from evals_app.models import Observation, Regression, RegressionKind
 from evals_app.monitoring.regressions import sentence
 from evals_app.services import actions, regressions
@@ -19,7 +19,7 @@ from tests.factories import ONE_CODE_BLOCK, make_workflow, run_now
 from workflows_app.models import EventName, Workflow
 from workflows_app.services import save_version
 
-OPENED = Change(
+OPENED = RegressionChange(
     kind="opened",
     regression_kind="quality_drop",
     metric="score",

@@ -16,7 +16,7 @@ from typing import Any
 
 from .exchange import Cancelled, Exchange, NotStarted, ZygoteLost
 from .inside import linux, wire
-from .inside.confine import Plan
+from .inside.confine import Isolation
 from .results import CodeLimits, CodeResult
 
 _START_SECONDS = 20.0
@@ -45,7 +45,7 @@ class _Zygote:
 
     process: subprocess.Popen[bytes]
     door: socket.socket
-    plan: Plan
+    isolation: Isolation
 
     def end(self) -> None:
         """Let it go: it ends with the socket, and takes its blocks along."""
@@ -70,9 +70,9 @@ class Sandbox:
         _all_sandboxes.add(self)
 
     @property
-    def plan(self) -> Plan:
+    def isolation(self) -> Isolation:
         """The layers in force; starts the zygote if need be."""
-        return self._running_zygote().plan
+        return self._running_zygote().isolation
 
     @property
     def pid(self) -> int | None:
@@ -172,11 +172,11 @@ def _start_zygote(without: frozenset[str]) -> _Zygote:
         raise SandboxUnavailable(f"the code sandbox could not be started: {error}") from error
     finally:
         theirs.close()
-    zygote = _Zygote(process, ours, Plan())
+    zygote = _Zygote(process, ours, Isolation())
     ours.settimeout(_START_SECONDS)
     try:
         hello = ours.recv(65536)
-        zygote.plan = Plan(**json.loads(hello))
+        zygote.isolation = Isolation(**json.loads(hello))
     except (OSError, ValueError, TypeError) as error:
         process.kill()
         zygote.end()

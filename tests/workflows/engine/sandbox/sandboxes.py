@@ -18,7 +18,7 @@ def start(strength):
     """Start a sandbox of this strength, or skip where the kernel cannot give it."""
     without = STRENGTHS[strength]
     sandbox = Sandbox(without=without)
-    missing = (set(sandbox.plan.missing) & {"namespaces", "landlock", "seccomp"}) - without
+    missing = (set(sandbox.isolation.missing) & {"namespaces", "landlock", "seccomp"}) - without
     if missing:
         sandbox.close()
         pytest.skip(f"this system lacks {', '.join(sorted(missing))}")

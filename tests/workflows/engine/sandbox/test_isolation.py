@@ -70,7 +70,9 @@ def test_files_of_the_server_cannot_be_read(strong_sandbox, weak_sandbox, open_f
 
 def test_server_environment_cannot_be_read(any_sandbox):
     for path in (f"/proc/{os.getpid()}/environ", f"/proc/{os.getpid()}/mem", f"/proc/{os.getpid()}/cmdline"):
-        if path.endswith("cmdline") and not (any_sandbox.plan.namespaces or any_sandbox.plan.landlock):
+        if path.endswith("cmdline") and not (
+            any_sandbox.isolation.namespaces or any_sandbox.isolation.landlock
+        ):
             continue
         result = run(any_sandbox, READ, {"path": path})
         assert result.error_type in ("FileNotFoundError", "PermissionError", "OSError"), (path, result)
@@ -105,7 +107,7 @@ def test_nothing_can_be_written_outside_the_own_folder(strong_sandbox, weak_sand
 @pytest.mark.parametrize("path", ["/x", "/usr/lib/x", "/dev/x", "/etc/x", "/proc/self/mem", "/sys/x"])
 def test_system_folders_are_read_only(any_sandbox, path):
     result = run(any_sandbox, "open(data['path'], 'w')\nreturn 1", {"path": path})
-    if path == "/proc/self/mem" and not (any_sandbox.plan.namespaces or any_sandbox.plan.landlock):
+    if path == "/proc/self/mem" and not (any_sandbox.isolation.namespaces or any_sandbox.isolation.landlock):
         return
     assert result.error_type in ("FileNotFoundError", "PermissionError", "OSError"), result
 
@@ -165,7 +167,7 @@ def test_fork_bomb_is_bounded_and_cleared(any_sandbox):
     result = run(any_sandbox, FORK_BOMB, timeout_seconds=20)
     assert result.status == "ok", result
     bound = CodeLimits().processes
-    if not any_sandbox.plan.namespaces and not any_sandbox.plan.own_uid:
+    if not any_sandbox.isolation.namespaces and not any_sandbox.isolation.own_uid:
         bound += 10_000  # counted with the user's other processes
     assert result.output < bound
     wait_until(lambda: descendants(os.getpid()) <= before)
@@ -218,8 +220,8 @@ def test_without_a_pid_namespace_the_filter_refuses_new_processes(started):
 
 
 def test_other_processes_cannot_be_signalled(any_sandbox):
-    plan = any_sandbox.plan
-    if not (plan.namespaces or plan.landlock or plan.seccomp or plan.own_uid):
+    isolation = any_sandbox.isolation
+    if not (isolation.namespaces or isolation.landlock or isolation.seccomp or isolation.own_uid):
         pytest.skip("without root and without any layer a block can signal its own user's processes")
     for call in ("os.kill(data['pid'], 0)", "os.kill(data['zygote'], 9)"):
         data = {"pid": os.getpid(), "zygote": any_sandbox.pid}

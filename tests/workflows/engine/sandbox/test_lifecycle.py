@@ -18,8 +18,8 @@ import pytest
 from tests.timing import wait_until
 from tests.workflows.engine.sandbox.sandboxes import STRENGTHS, descendants, run, start
 from workflows_app.engine.sandbox.client import Sandbox, SandboxUnavailable
-from workflows_app.engine.sandbox.inside.confine import Plan
-from workflows_app.engine.sandbox.report import describe, isolation_report
+from workflows_app.engine.sandbox.inside.confine import Isolation
+from workflows_app.engine.sandbox.report import isolation_report, layers_of
 
 ROOT = Path(__file__).parents[4]
 
@@ -194,7 +194,7 @@ data = {{"file": sys.argv[1] + "/db", "pid": os.getpid(), "port": server.getsock
 found = {{}}
 for strength, without in {strengths!r}.items():
     sandbox = Sandbox(without=frozenset(without))
-    found[strength] = {{"plan": sandbox.plan.namespaces, "missing": sandbox.plan.missing}}
+    found[strength] = {{"isolation": sandbox.isolation.namespaces, "missing": sandbox.isolation.missing}}
     for name, body in tries.items():
         result = sandbox.run("def main(data):\\n " + body, data, timeout_seconds=10)
         found[strength][name] = result.error_type or result.output
@@ -302,7 +302,7 @@ def test_folders_of_dead_zygotes_are_cleared():
     kept.mkdir()
     sandbox = Sandbox()
     try:
-        assert sandbox.plan
+        assert sandbox.isolation
         assert not left.exists()
         assert kept.exists()
     finally:
@@ -312,7 +312,7 @@ def test_folders_of_dead_zygotes_are_cleared():
 
 def test_report_on_a_system_that_offers_nothing_says_weaker_and_why():
     missing = dict.fromkeys(("namespaces", "landlock", "seccomp"), "not offered by this operating system")
-    layers = {layer.name: layer for layer in describe(Plan(missing=missing), is_parent_hard=False)}
+    layers = {layer.name: layer for layer in layers_of(Isolation(missing=missing), is_parent_hard=False)}
     weak = {name for name, layer in layers.items() if not layer.is_full}
     assert weak == {"files", "network", "processes", "own folder", "user", "system calls", "server's memory"}
     assert "not offered by this operating system" in layers["files"].sentence
@@ -320,7 +320,9 @@ def test_report_on_a_system_that_offers_nothing_says_weaker_and_why():
 
 
 def test_report_prefers_the_layer_that_is_there():
-    layers = {layer.name: layer for layer in describe(Plan(seccomp=True, landlock=3), is_parent_hard=True)}
+    layers = {
+        layer.name: layer for layer in layers_of(Isolation(seccomp=True, landlock=3), is_parent_hard=True)
+    }
     assert layers["network"].sentence.startswith("cut off by refusing every socket")
     assert "Landlock" in layers["files"].sentence
 
@@ -331,8 +333,8 @@ def test_no_layer_and_no_crash_where_the_system_is_not_linux():
         sys.path.insert(0, {str(ROOT / "workflows_app/engine/sandbox")!r})
         sys.platform = "darwin"
         from inside import linux, probe
-        plan = probe.find_plan()
-        assert not (plan.namespaces or plan.landlock or plan.seccomp or plan.no_new_privs)
+        isolation = probe.find_isolation()
+        assert not (isolation.namespaces or isolation.landlock or isolation.seccomp or isolation.no_new_privs)
         try: linux.prctl(1)
         except OSError as fault: print(fault)
     """)

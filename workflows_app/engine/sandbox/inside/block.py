@@ -88,7 +88,7 @@ def serve(cell: confine.Cell, channel: socket.socket, zygote_pid: int) -> NoRetu
     except BaseException as error:  # noqa: BLE001 - weaker than planned is not run at all, and says why
         channel.sendall(wire.pack(wire.REFUSED, f"{type(error).__name__}: {error}".encode()))
         os._exit(1)
-    if not cell.plan.namespaces and os.getppid() != zygote_pid:
+    if not cell.isolation.namespaces and os.getppid() != zygote_pid:
         os._exit(0)  # it died before the death signal was set
     if cell.folder is not None:
         tempfile.tempdir = cell.folder

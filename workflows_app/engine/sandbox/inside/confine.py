@@ -21,7 +21,7 @@ _MARGIN = 32  # for what the server starts later
 
 
 @dataclass(frozen=True)
-class Plan:
+class Isolation:
     """Which layers hold on this system; every block gets all of them or does not run."""
 
     namespaces: str = ""  # "root", "user" or none
@@ -55,10 +55,10 @@ class Tools:
     others: int  # processes of the same user that count towards a block's limit
 
     @classmethod
-    def prepare(cls, plan: Plan) -> Tools:
+    def prepare(cls, isolation: Isolation) -> Tools:
         """Look up the paths and assemble the filter."""
-        has_namespaces = bool(plan.namespaces)
-        program = seccomp.build(has_own_pids=True, pid=0) if plan.seccomp and has_namespaces else None
+        has_namespaces = bool(isolation.namespaces)
+        program = seccomp.build(has_own_pids=True, pid=0) if isolation.seccomp and has_namespaces else None
         others = _ZYGOTE_PROCESSES if has_namespaces else _threads_of_user(os.geteuid()) + _MARGIN
         grants = filesystem.grants(has_private_root=has_namespaces)
         return cls(grants, program, others)
@@ -68,7 +68,7 @@ class Tools:
 class Cell:
     """Where one block is put: its folder (None: a memory file system), its user (0: ours)."""
 
-    plan: Plan
+    isolation: Isolation
     tools: Tools
     folder: str | None
     uid: int
@@ -88,8 +88,8 @@ def _threads_of_user(uid: int) -> int:
 
 
 def confine(cell: Cell, limits: dict[str, int]) -> None:
-    """Apply the plan to this process; any step that fails raises."""
-    plan, tools, folder, uid = cell.plan, cell.tools, cell.folder, cell.uid
+    """Apply the isolation to this process; any step that fails raises."""
+    isolation, tools, folder, uid = cell.isolation, cell.tools, cell.folder, cell.uid
     if folder is None:
         folder = filesystem.mount_own_folder(limits["folder_bytes"])
     elif uid:
@@ -101,16 +101,16 @@ def confine(cell: Cell, limits: dict[str, int]) -> None:
         os.setgroups([])
         os.setresgid(uid, uid, uid)
         os.setresuid(uid, uid, uid)
-    if plan.namespaces:
+    if isolation.namespaces:
         linux.drop_capabilities()
     if linux.IS_LINUX:
         # A change of user clears the death signal, so it comes after.
         linux.prctl(linux.PR_SET_PDEATHSIG, signal.SIGKILL)
-    if plan.no_new_privs:
+    if isolation.no_new_privs:
         linux.prctl(linux.PR_SET_NO_NEW_PRIVS, 1)
-    if plan.landlock:
-        landlock.restrict(plan.landlock, [*tools.grants, (folder, landlock.OWN)])
-    if plan.seccomp:
+    if isolation.landlock:
+        landlock.restrict(isolation.landlock, [*tools.grants, (folder, landlock.OWN)])
+    if isolation.seccomp:
         seccomp.install(tools.program or seccomp.build(has_own_pids=False, pid=os.getpid()))
 
 

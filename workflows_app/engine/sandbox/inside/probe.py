@@ -18,13 +18,13 @@ _NOBODY = 65534
 _FINE = "fine"
 
 
-def find_plan(without: frozenset[str] = frozenset()) -> confine.Plan:
+def find_isolation(without: frozenset[str] = frozenset()) -> confine.Isolation:
     """Choose the strongest set of layers that works here, leaving out those named."""
     uid = confine.first_own_uid(os.getpid())
     missing = dict.fromkeys(without, "switched off")
     if not linux.IS_LINUX:
         missing = dict.fromkeys(("namespaces", "landlock", "seccomp"), "not offered by this operating system")
-        return confine.Plan(own_uid=uid, missing=missing)
+        return confine.Isolation(own_uid=uid, missing=missing)
     namespaces = "" if "namespaces" in without else _namespaces(missing)
     if namespaces == "user":
         uid = 0  # only one user is mapped there
@@ -40,7 +40,7 @@ def find_plan(without: frozenset[str] = frozenset()) -> confine.Plan:
         if name not in without and (error := _error_of(attempt)) is not None:
             missing[name] = error
     abi = 0 if "landlock" in missing else abi
-    return confine.Plan(namespaces, uid, abi, "seccomp" not in missing, privs, missing)
+    return confine.Isolation(namespaces, uid, abi, "seccomp" not in missing, privs, missing)
 
 
 def _namespaces(missing: dict[str, str]) -> str:

@@ -48,7 +48,7 @@ class Zygote:
     """The loop: fork on request, kill on request, report every end."""
 
     door: socket.socket
-    plan: confine.Plan
+    isolation: confine.Isolation
     parent_fd: int | None
     parent_pid: int
     pid_namespace: int | None
@@ -68,7 +68,7 @@ class Zygote:
             poller.register(self.parent_fd, select.POLLIN)
         while True:
             ready = dict(poller.poll(_TICK_MS))
-            is_orphaned = not self.plan.namespaces and os.getppid() != self.parent_pid
+            is_orphaned = not self.isolation.namespaces and os.getppid() != self.parent_pid
             if self.parent_fd in ready or is_orphaned:
                 self._end()
             if reader in ready:
@@ -122,17 +122,17 @@ class Zygote:
     def _fork(self, channel: socket.socket, control: socket.socket) -> Job:
         taken = {job.slot for job in self.jobs.values()}
         slot = next(number for number in range(len(taken) + 1) if number not in taken)
-        uid = self.plan.own_uid + slot % confine.UIDS_PER_ZYGOTE if self.plan.own_uid else 0
-        folder = None if self.plan.namespaces else filesystem.make_own_folder()
+        uid = self.isolation.own_uid + slot % confine.UIDS_PER_ZYGOTE if self.isolation.own_uid else 0
+        folder = None if self.isolation.namespaces else filesystem.make_own_folder()
         zygote_pid = os.getpid()
         pid = fork_into_namespace(self.pid_namespace)
         if pid == 0:
             try:
-                if not self.plan.namespaces:
+                if not self.isolation.namespaces:
                     os.setsid()
                 # Without a user of its own a block's processes are counted together with others'.
                 counted_too = 0 if uid else self.tools.others + len(taken)
-                cell = confine.Cell(self.plan, self.tools, folder, uid, counted_too)
+                cell = confine.Cell(self.isolation, self.tools, folder, uid, counted_too)
                 block.serve(cell, channel, zygote_pid)
             finally:
                 os._exit(1)
@@ -141,7 +141,7 @@ class Zygote:
     def _kill(self, job: Job) -> None:
         with contextlib.suppress(OSError):
             os.kill(job.pid, signal.SIGKILL)
-        if not self.plan.namespaces:
+        if not self.isolation.namespaces:
             with contextlib.suppress(OSError):
                 os.killpg(job.pid, signal.SIGKILL)
 
@@ -156,7 +156,7 @@ class Zygote:
             job = self.jobs.pop(pid, None)
             if job is None:
                 continue
-            if not self.plan.namespaces:
+            if not self.isolation.namespaces:
                 self._kill(job)
                 self._kill_strays()
             with contextlib.suppress(KeyError):
@@ -171,7 +171,7 @@ class Zygote:
 
     def _kill_strays(self) -> None:
         """End what a block left behind: the zygote is the subreaper, so it is our child now."""
-        if self.plan.namespaces:
+        if self.isolation.namespaces:
             return  # the kernel ends a PID namespace with its first process
         for _ in range(100):
             strays = [pid for pid in children_of(os.getpid()) if pid not in self.jobs]
@@ -217,12 +217,12 @@ def main(door_fd: int, without: frozenset[str]) -> NoReturn:
         parent_fd = None
     door = socket.socket(fileno=door_fd)
     filesystem.remove_abandoned_folders()
-    plan = probe.find_plan(without)
+    isolation = probe.find_isolation(without)
     for name in PRELOADED.split():
         importlib.import_module(name)
     block.warm_up()
-    if plan.namespaces:
-        probe.enter_namespaces(plan.namespaces)
+    if isolation.namespaces:
+        probe.enter_namespaces(isolation.namespaces)
         _become_first_process(parent_pid, parent_fd is not None)
         pid_namespace = probe.build_inside()
     else:
@@ -231,8 +231,8 @@ def main(door_fd: int, without: frozenset[str]) -> NoReturn:
             linux.prctl(linux.PR_SET_CHILD_SUBREAPER, 1)
     with contextlib.suppress(OSError):
         linux.prctl(linux.PR_SET_DUMPABLE, 0)
-    door.send(json.dumps(asdict(plan)).encode())
-    zygote = Zygote(door, plan, parent_fd, parent_pid, pid_namespace, confine.Tools.prepare(plan))
+    door.send(json.dumps(asdict(isolation)).encode())
+    zygote = Zygote(door, isolation, parent_fd, parent_pid, pid_namespace, confine.Tools.prepare(isolation))
     gc.collect()
     gc.disable()
     gc.freeze()  # a collection in a block would copy every page it visits
