@@ -28,7 +28,7 @@ def read_assertions(text: str) -> tuple[list[dict[str, Any]], list[Fault]]:
         return [], [Fault("", 1, "Write a list: each assertion begins with `- type: …`.")]
     if len(found) > MOST_ASSERTIONS:
         return [], [
-            Fault("", None, f"{len(found):,} assertions are too many; up to {MOST_ASSERTIONS} will do.")
+            Fault("", None, f"{len(found):,} assertions are too many; use at most {MOST_ASSERTIONS}.")
         ]
     faults = [
         Fault(

@@ -20,7 +20,7 @@ POSTGRES_HINT = (
 
 
 class BackupError(Exception):
-    """Why nothing was copied; the sentence says what would do."""
+    """Why nothing was copied; the message says what to do instead."""
 
 
 def database_path() -> Path:

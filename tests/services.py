@@ -17,7 +17,7 @@ CHROMIUM_NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrom
 
 
 class Missing(Exception):
-    """A service that neither runs nor can be started; the message says what would do."""
+    """A service that neither runs nor can be started; the message says what to install."""
 
 
 def is_available(service: str) -> bool:

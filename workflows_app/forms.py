@@ -219,7 +219,7 @@ class WorkflowForm(ModelForm):
         return side_by_side(self.stale_version.yaml, self.cleaned_data.get("yaml", ""))
 
     def save_version(self) -> tuple[WorkflowVersion, str]:
-        """Save the text that was checked, and say in a sentence what came of it."""
+        """Save the text that was checked, and say in a sentence what was saved."""
         data, was = self.cleaned_data, self.instance.current_version_id
         version = services.save_version(
             self.instance.slug,

@@ -1,6 +1,8 @@
 """All tests of one block together: one alarm budget, one regression per kind."""
 
+from collections.abc import Callable
 from dataclasses import astuple, replace
+from functools import partial
 from math import isfinite, log
 from typing import Any
 
@@ -26,11 +28,11 @@ from workflows_app.engine.definition import EvidenceSettings
 BARS = {"low": 12.75, "normal": 9.75, "high": 7.75}
 TESTS = 9
 # The test of each metric, and the smallest change that it looks for.
-MEASURES: dict[str, tuple[type[Measure], float]] = {
-    "score": (Score, 0.01),
-    "cost": (Measure, 0.05),
-    "latency": (Latency, 0.15),
-    "tokens": (Measure, 0.05),
+MEASURES: dict[str, Callable[[], Measure]] = {
+    "score": partial(Score, 0.01),
+    "cost": partial(Measure, 0.05),
+    "latency": partial(Latency, 0.15),
+    "tokens": partial(Measure, 0.05),
 }
 FORGET_AFTER = 20  # runs after which what is no longer checked or measured is dropped
 MOST_ASSERTIONS = 200
@@ -46,7 +48,7 @@ class BlockEvidence:
     def __init__(self, settings: EvidenceSettings | None = None) -> None:
         self.settings = settings or EvidenceSettings()
         self.number = 0
-        self.metrics = {name: _new_metric(name) for name in MEASURED}
+        self.metrics = {name: MEASURES[name]() for name in MEASURED}
         self.assertions: dict[str, Passes] = {}
         self.version: tuple[int, str | None] | None = None
         self.version_changes: list[Suspect] = []
@@ -190,7 +192,7 @@ class BlockEvidence:
             del self.assertions[key]
         for name, each in self.metrics.items():
             if each.count and self._is_unseen(each):
-                self.metrics[name] = _new_metric(name)
+                self.metrics[name] = MEASURES[name]()
 
     def _is_unseen(self, series: Series) -> bool:
         return self.number - series.seen >= FORGET_AFTER
@@ -256,8 +258,3 @@ class BlockEvidence:
             evidence=opened.evidence,
             suspected=self._suspect(opened),
         )
-
-
-def _new_metric(name: str) -> Measure:
-    test, smallest_change = MEASURES[name]
-    return test(smallest_change)

@@ -38,7 +38,7 @@ def web_address(host: str, port: int) -> str:
 
 
 class BadSetting(Exception):
-    """A variable whose value cannot be used; the message says which and what would do."""
+    """A variable whose value cannot be used; the message says which and what to use instead."""
 
 
 @dataclass(frozen=True)

@@ -59,7 +59,7 @@ def log_in_once(request: HttpRequest, token: str) -> HttpResponse:
 
 
 def is_from_this_machine(request: HttpRequest) -> bool:
-    """Whether client and host name are loopback and no proxy speaks for somebody else."""
+    """Whether client and host name are loopback and no proxy forwards for somebody else."""
     host = urlsplit(f"//{request.get_host()}").hostname or ""
     return (
         is_loopback(request.META.get("REMOTE_ADDR") or "")

@@ -46,7 +46,7 @@ def serve(host: str, port: int, on_listening: Callable[[], None]) -> None:
         if not server.listening_addresses:
             raise BadSetting(_why_not(host, port, OSError(errno.EADDRINUSE, "")))
         server.pace_sockets()
-        # Not before the event loop minds signals: whoever reads that we are up may stop us at once.
+        # Not before the event loop handles signals: whoever reads that we are up may stop us at once.
         reactor.callWhenRunning(on_listening)
 
     interface = host.strip("[]").replace(":", r"\:")

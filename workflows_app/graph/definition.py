@@ -9,32 +9,32 @@ from workflows_app.engine.graph import Graph, Link
 from workflows_app.graph.draw import graph_svg
 from workflows_app.graph.layout import GraphEdge, GraphNode, layout
 
-Dress = Callable[[GraphNode], GraphNode]
+Decorate = Callable[[GraphNode], GraphNode]
 
 MOST_UNASKED = 50  # blocks; a larger graph is drawn when somebody asks for it
 
 
 def drawing_of(
     definition: WorkflowDefinition,
-    dress: Dress = lambda node: node,
+    decorate: Decorate = lambda node: node,
     *,
     is_asked: bool,
     title: str = "Workflow graph",
     only: Collection[str] | None = None,
 ) -> SafeString:
-    """A definition's graph, each block dressed by the caller; empty where it is large and nobody asked for it."""
+    """A definition's graph, each block decorated by the caller; empty where it is large and nobody asked for it."""
     if not is_asked and len(definition.blocks) > MOST_UNASKED:
         return SafeString("")
-    return graph_svg(layout(*definition_graph(definition, dress)), title=title, only=only)
+    return graph_svg(layout(*definition_graph(definition, decorate)), title=title, only=only)
 
 
 def definition_graph(
-    definition: WorkflowDefinition, dress: Dress = lambda node: node
+    definition: WorkflowDefinition, decorate: Decorate = lambda node: node
 ) -> tuple[list[GraphNode], list[GraphEdge]]:
-    """The blocks and edges of a definition; `dress` adds to a block what a page knows of it."""
+    """The blocks and edges of a definition; `decorate` adds to a block what a page knows of it."""
     graph = Graph(definition)
     nodes = [
-        dress(GraphNode(block.id, block.type, parent=graph.loops.get(block.id)))
+        decorate(GraphNode(block.id, block.type, parent=graph.loops.get(block.id)))
         for block in definition.blocks.values()
     ]
     edges = dict.fromkeys(_edge(link) for block in definition.blocks for link in graph.outgoing[block])

@@ -12,7 +12,7 @@ from evals_app.assertions.limits import MAX_CANDIDATES, CannotCheck, Deadline
 from evals_app.assertions.matching.json_documents import DocumentFinder, NotJson, nested_in
 from evals_app.assertions.matching.json_schemas import CompiledSchema, Schema
 
-_SCHEMA_HELP = "What the JSON must look like; left out, null or empty text: any JSON will do."
+_SCHEMA_HELP = "What the JSON must look like; left out, null or empty text: any JSON passes."
 
 
 @dataclass(frozen=True)

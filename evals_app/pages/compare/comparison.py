@@ -324,11 +324,7 @@ def _figures(old: Values, new: Values) -> list[Figure]:
     pairs = {metric: (old.get(metric), new.get(metric)) for metric in MEASURED}
     return [
         Figure(
-            formats.metric_named(metric).label,
-            metric,
-            *pair,
-            change_of(metric, *pair),
-            change_metric_of(metric),
+            formats.METRICS[metric].label, metric, *pair, change_of(metric, *pair), change_metric_of(metric)
         )
         for metric, pair in pairs.items()
         if pair != (None, None)

@@ -178,14 +178,14 @@ class RunBlocks:
         rows = {row.block_id: row for row in self.rows}
         listed = {row.block_id for row in self.listed}
 
-        def dress(node: GraphNode) -> GraphNode:
+        def decorate(node: GraphNode) -> GraphNode:
             row = rows[node.id]
             score = row.node.eval_score if row.node else None
             href = f"#{row.anchor}" if row.block_id in listed else row.url or None
             return replace(node, status=row.shown, score=score, dots=row.words, href=href)
 
         title = f"{self.run.workflow.slug} #{self.run.number}"
-        return drawing_of(self.definition, dress, is_asked=self.is_graph_asked, title=title, only=only)
+        return drawing_of(self.definition, decorate, is_asked=self.is_graph_asked, title=title, only=only)
 
     @property
     def first_to_look_at(self) -> BlockRow | None:

@@ -242,7 +242,7 @@ class Page:
 def page_of(runs: RunQuerySet, order: Order, *, after: str = "", before: str = "") -> Page:
     """One page beyond a cursor; costs the same on the first page and the ten-thousandth."""
     condition = order.beyond(before or after, backward=bool(before)) if before or after else None
-    backward = bool(before) and condition is not None  # a cursor of nobody's leads to the first page
+    backward = bool(before) and condition is not None  # an unknown cursor leads to the first page
     rows = order.rows(runs, backward=backward)
     found = list((rows.filter(condition) if condition is not None else rows)[: PAGE_SIZE + 1])
     has_more = len(found) > PAGE_SIZE

@@ -201,7 +201,7 @@ def _graph(
     if definition is None:
         return ""
 
-    def dress(node: GraphNode) -> GraphNode:
+    def decorate(node: GraphNode) -> GraphNode:
         row = rows.get(node.id)
         typical = row.compared_with.get("score") if row else None
         return replace(
@@ -213,7 +213,7 @@ def _graph(
             status="failed" if node.id in worse else None,
         )
 
-    return drawing_of(definition, dress, is_asked="graph" in request.GET)
+    return drawing_of(definition, decorate, is_asked="graph" in request.GET)
 
 
 def _is_picked(request: HttpRequest) -> bool:

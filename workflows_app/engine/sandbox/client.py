@@ -88,7 +88,7 @@ class Sandbox:
         limits: CodeLimits = CodeLimits(),  # noqa: B008 - frozen
         cancelled: Cancelled = None,
     ) -> CodeResult:
-        """Call the code's `main(data)` in a fresh process and say what came of it."""
+        """Call the code's `main(data)` in a fresh process and return the result."""
         try:
             bounds = asdict(limits) | {"cpu_seconds": timeout_seconds + 1}
             text = json.dumps({"code": code, "data": data, "limits": bounds}, allow_nan=False)

@@ -30,7 +30,7 @@ _OWN = ("exit_conditions", "routes")  # conditions on the block's own output
 
 @dataclass
 class References:
-    """Everything that can be named, and the checks that it is; of what is None, any name will do."""
+    """Everything that can be named, and the checks that it is; where it is None, any name is accepted."""
 
     drafts: dict[str, Draft]
     graph: DraftGraph

@@ -1,4 +1,4 @@
-"""Every kind of fault, with its path, its line and what would do."""
+"""Every kind of fault, with its path, its line and what to write instead."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""Run one block's `main(data)` and write what came of it to the channel."""
+"""Run one block's `main(data)` and write the result to the channel."""
 
 from __future__ import annotations
 
