@@ -25,7 +25,7 @@ class Side:
         self.home = tempfile.mkdtemp(prefix="runsight-bench-")
         environment = {"PATH": os.environ["PATH"], "PYTHONPATH": str(PROJECT), "RUNSIGHT_HOME": self.home}
         if server:
-            self._tell_server(f"CREATE DATABASE {self.name}")
+            self._ask_server(f"CREATE DATABASE {self.name}")
             environment["DATABASE_URL"] = f"{server.rpartition('/')[0]}/{self.name}"
         self.process = subprocess.Popen(
             [sys.executable, script, "--serve", str(stored)],
@@ -48,10 +48,10 @@ class Side:
         """End the process and remove what it stored."""
         self.process.communicate("end\n")
         if self.server:
-            self._tell_server(f"DROP DATABASE {self.name} WITH (FORCE)")
+            self._ask_server(f"DROP DATABASE {self.name} WITH (FORCE)")
         shutil.rmtree(self.home)
 
-    def _tell_server(self, statement: str) -> None:
+    def _ask_server(self, statement: str) -> None:
         import psycopg
 
         with psycopg.connect(self.server, autocommit=True) as connection:

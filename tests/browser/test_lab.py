@@ -57,7 +57,7 @@ def test_the_verdict_is_the_one_a_run_would_have(lab):
     lab.locator("#lab-summary >> text=Error").wait_for()
 
 
-def test_half_typed_yaml_keeps_the_results_and_tells_the_line(lab):
+def test_half_typed_yaml_keeps_the_results_and_names_the_line(lab):
     before = rows(lab)
     lab.fill("#lab-assertions", "- {type: is-json}\n- {type: [")
     lab.locator("#lab-faults >> text=not valid YAML").wait_for()

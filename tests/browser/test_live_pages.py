@@ -61,7 +61,7 @@ def test_rows_of_the_list_change_where_they_stand_and_new_runs_wait_to_be_shown(
     expect(page.locator("#newer")).to_be_empty()
 
 
-def test_a_filtered_list_tells_only_of_runs_that_it_would_show(admin, live_site, watched):
+def test_a_filtered_list_is_updated_only_by_runs_that_it_would_show(admin, live_site, watched):
     page = admin
     open_page(page, f"{live_site}/runs/?workflow=watched")
     finish(services.start_run(make_workflow()))

@@ -105,7 +105,7 @@ def test_c_presses_the_compare_button(guide):
     assert guide.evaluate("window.compared")
 
 
-def test_hovering_a_chart_tells_about_the_nearest_run_and_arrows_walk_along(guide):
+def test_hovering_a_chart_describes_the_nearest_run_and_arrows_walk_along(guide):
     plot = guide.locator(".chart__plot").first
     plot.scroll_into_view_if_needed()
     box = plot.bounding_box()

@@ -81,7 +81,7 @@ def test_a_plan_knows_which_measured_numbers_pass():
     ]
 
 
-def test_the_api_takes_assertions_as_yaml_and_tells_the_lines_of_faults(db):
+def test_the_api_takes_assertions_as_yaml_and_names_the_lines_of_errors(db):
     path = reverse("api-evaluate")
     body = {"output": "hello", "assertions": "- {type: contains, value: hell}\n- {type: contians, value: x}"}
     answer = caller("viewer").post(path, body, format="json").json()

@@ -399,7 +399,7 @@ def test_evaluating_stores_nothing_and_names_what_is_wrong() -> None:
     ]  # fmt: skip
 
 
-def test_a_backtest_tells_which_verdicts_would_flip(client: Any) -> None:
+def test_a_backtest_says_which_verdicts_would_flip(client: Any) -> None:
     body = {"workflow": "invoices", "block": "extract", "assertions": [{"type": "word-count", "value": 1}]}
     answer = client.post("/api/evaluate/backtest/", body).json()
     assert answer["count"] == 6

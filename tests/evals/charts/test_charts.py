@@ -204,7 +204,7 @@ def test_a_sparkline_says_where_it_went():
     assert parsed(sparkline([0.9, 0.7], metric="pass_rate")).find("title").text == "from 90% to 70%"
 
 
-def test_a_strip_tells_failures_by_height_and_never_hides_one():
+def test_a_strip_shows_failures_by_height_and_never_hides_one():
     paths = {path.get("class"): path.get("d") for path in parsed(strip([True, True, False, "error"]))}
     assert paths.pop(None, None) is None  # the title
     assert paths == {

@@ -180,7 +180,7 @@ def test_output_that_is_no_terminal_has_no_colours_and_no_bar(
 
 
 @pytest.mark.parametrize(("no_color", "has_colours"), [("", True), ("1", False)])
-def test_terminal_shows_colours_and_bar_unless_told_not_to(
+def test_terminal_shows_colours_and_bar_unless_switched_off(
     file: Any, clean_environment: dict[str, str], no_color: str, has_colours: bool
 ) -> None:
     own, theirs = pty.openpty()

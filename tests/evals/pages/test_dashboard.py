@@ -158,7 +158,7 @@ def test_a_run_in_progress_shows_how_far_it_is():
     assert "0 of 1 blocks" in page
 
 
-def test_a_run_of_the_story_that_the_demo_tells_does_not_run_now():
+def test_a_run_from_the_past_of_the_demo_does_not_run_now():
     demo = make_workflow(is_demo=True)
     demo_run = services.start_held_run(demo, {}, external_id="demo-1").run
     started = services.start_run(demo)

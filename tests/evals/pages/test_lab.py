@@ -99,7 +99,7 @@ def test_a_script_gets_what_changes_with_the_typing_and_half_typed_yaml_takes_no
     assert queries_of(viewer, "/assertions/?part=1", FORM) <= 4  # who asks
 
 
-def test_a_backtest_tells_flips_runs_and_the_spread(viewer, shouted):
+def test_a_backtest_shows_flips_runs_and_the_spread(viewer, shouted):
     form = {"workflow": "shout", "block": "shout", "assertions": "- {type: word-count, value: {max: 1}}"}
     html = squeezed(post(viewer, action="backtest", **form))
     assert "Of 3 outputs, 1 verdict would flip: 1 from passed to failed." in html

@@ -85,7 +85,7 @@ def html_of(client, address: str) -> str:
     return squeezed(response)
 
 
-def test_the_page_tells_what_failed_and_why_first(viewer, checked):
+def test_the_page_shows_what_failed_and_why_first(viewer, checked):
     for _ in range(3):
         run_now(checked)
     run = run_now(checked, {"total": 7})

@@ -57,7 +57,7 @@ def numbers(response) -> list[int]:
     return [run.number for run in response.context["page"].runs]
 
 
-def test_a_run_under_way_has_no_verdict_yet_but_tells_what_failed(viewer):
+def test_a_run_under_way_has_no_verdict_yet_but_shows_what_failed(viewer):
     make_runs(make_version(), 1, status="running", eval_passed=None, eval_score=None, assertions_failed=1)
     page = squeezed(viewer.get("/runs/"))
     row = page.split("<tbody>")[1]

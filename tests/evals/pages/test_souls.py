@@ -51,7 +51,7 @@ def test_a_soul_that_never_ran_says_so_instead_of_an_empty_chart():
 
 
 @pytest.mark.storage
-def test_a_soul_tells_how_each_version_did():
+def test_a_soul_shows_how_each_version_did():
     first = make_soul().version
     workflow = make_workflow(USING, slug="using")
     add_history(workflow, [1.0] * 4, block="analyze")

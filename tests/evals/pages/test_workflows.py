@@ -31,7 +31,7 @@ def test_an_empty_list_teaches_one_action():
     assert 'href="/start/"' not in html(visitor("viewer"), "/workflows/")
 
 
-def test_a_row_tells_how_the_last_runs_went():
+def test_a_row_shows_how_the_last_runs_went():
     workflow = make_workflow()
     run = add_history(workflow, [1.0] * 15 + [0.5] * 5)[-1]
     add_regression(run)
@@ -163,7 +163,7 @@ def test_the_chart_comes_later_unless_the_address_asks_for_it():
     assert 'href="?block=shout&amp;metric=score&amp;range=50#trend"' in asked
 
 
-def test_the_legend_of_a_chart_tells_only_what_is_drawn():
+def test_the_legend_of_a_chart_explains_only_what_is_drawn():
     workflow = make_workflow(ONE_CODE_BLOCK.replace("value: HELLO", "value: HELLO, metric: tone"))
     add_history(workflow, [1.0, 0.5] * 15)
     Observation.objects.update(named_scores={"tone": 0.25})
@@ -242,7 +242,7 @@ def test_a_block_no_longer_in_the_document_keeps_its_trend():
     assert "chart__plot" in html(visitor(), "/workflows/shout/trend/?block=shout")
 
 
-def test_a_version_tells_its_effect():
+def test_a_version_shows_its_effect():
     workflow = make_workflow()
     add_history(workflow, [1.0] * 39 + [0.9])
     version = services.save_version("shout", SECOND, message="Less is more")

@@ -171,7 +171,7 @@ def add_case(*arguments: str) -> tuple[str, str]:
     return out.getvalue(), err.getvalue()
 
 
-def test_command_shows_the_diff_and_saves_only_when_told(run: Run) -> None:
+def test_command_shows_the_diff_and_saves_only_when_confirmed(run: Run) -> None:
     shown, message = add_case(str(run.pk), "--node", "greet")
     assert "+    - id: greet-run-1" in shown
     assert "Nothing was saved" in message

@@ -191,7 +191,7 @@ def test_message_delivered_to_many_is_executed_once() -> None:
 
 @pytest.mark.storage
 @pytest.mark.django_db(transaction=True)
-def test_suite_is_started_though_nobody_can_be_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_suite_is_started_though_nobody_can_be_notified(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(_: object) -> None:
         raise OSError("the broker is away")
 

@@ -34,7 +34,7 @@ def tiles(client: Client) -> dict[str, tuple[str, str]]:
     }
 
 
-def test_it_tells_runs_pass_rate_regressions_and_storage() -> None:
+def test_it_shows_runs_pass_rate_regressions_and_storage() -> None:
     add("a", status="running")
     add("b", status="completed", eval_passed=True)
     add("c", status="completed", eval_passed=False)

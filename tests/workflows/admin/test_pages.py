@@ -90,7 +90,7 @@ def test_yes_and_no_are_words_with_our_icons(root: Client) -> None:
     assert "icon-yes.svg" not in page and 'alt="True"' not in page
 
 
-def test_the_audit_log_tells_deeds_in_words_and_finds_them_by_word_and_name(root: Client) -> None:
+def test_the_audit_log_describes_actions_in_words_and_finds_them_by_word_and_name(root: Client) -> None:
     add_rows("0")
     page = html(root, "workflows_app/auditentry/")
     assert '<span title="workflow.save">Saved workflow</span>' in page
@@ -100,7 +100,7 @@ def test_the_audit_log_tells_deeds_in_words_and_finds_them_by_word_and_name(root
         assert [entry.action for entry in found] == ["workflow.save"], term
 
 
-def test_a_page_tells_where_it_is(root: Client) -> None:
+def test_a_page_shows_where_it_is(root: Client) -> None:
     run = add_rows("0")
     page = html(root, f"workflows_app/run/{run.pk}/history/")
     assert '<li><a href="/admin/workflows_app/run/">Runs</a></li>' in page

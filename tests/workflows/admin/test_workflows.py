@@ -99,7 +99,7 @@ def test_the_second_of_two_writers_is_reported_sees_both_texts_and_overwrites_no
     assert [version.number for version in plain.versions.all()] == [4, 3, 2, 1]
 
 
-def test_a_rival_noticed_only_while_saving_rolls_back_and_is_checked_anew(
+def test_a_rival_noticed_only_while_saving_rolls_back_and_is_checked_again(
     plain: Workflow, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     save = services.save_version

@@ -34,7 +34,7 @@ def run_command(transactional_db, settings, capsys):
     return run
 
 
-def test_passing_run_exits_0_and_watching_tells_each_event(run_command):
+def test_passing_run_exits_0_and_watching_prints_each_event(run_command):
     make_workflow()
     code, out, _ = run_command("shout", "--watch")
     assert code == 0

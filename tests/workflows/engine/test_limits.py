@@ -116,7 +116,7 @@ async def test_a_warning_is_kept_with_the_node() -> None:
     assert result.details["warnings"][0].startswith("Limit of the run: $0.000000 of the $0.0 it may cost")
 
 
-async def test_a_server_that_tells_no_tokens_still_uses_up_the_cap() -> None:
+async def test_a_server_that_reports_no_tokens_still_uses_up_the_cap() -> None:
     provider = ScriptedProvider("word " * 200, prompt_tokens=None, completion_tokens=None)
     definition = define(llm("a"), llm("b"), limits=Limits(cost_cap_usd=0.0006, token_cap=100_000))
     plan, results = await run_to_end(definition, tools_for(definition, provider))

@@ -73,7 +73,7 @@ async def test_an_unknown_model_has_no_cost_and_an_override_gives_it_one() -> No
     assert result.details["price_table"] == "override"
 
 
-async def test_untold_tokens_stay_unknown() -> None:
+async def test_unreported_tokens_stay_unknown() -> None:
     definition = define(llm("a", "x"))
     provider = ScriptedProvider(prompt_tokens=None, completion_tokens=None)
     result = await run_one(definition, tools_for(definition, provider))

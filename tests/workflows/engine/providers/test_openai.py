@@ -234,7 +234,7 @@ async def test_a_wrong_answer_is_named_and_not_taken_for_text(body: bytes) -> No
         {"prompt_tokens_details": 5},
     ],
 )
-async def test_tokens_that_are_not_told_are_none(usage: object) -> None:
+async def test_tokens_that_are_not_reported_are_none(usage: object) -> None:
     with OpenAIServer(respond(200, {**completion("Hi"), "usage": usage})) as server:
         response = await ask(server)
     assert (response.text, response.prompt_tokens, response.completion_tokens, response.cached_tokens) == (
@@ -328,7 +328,7 @@ def test_one_provider_serves_several_event_loops() -> None:
         assert [asyncio.run(once()) for _ in range(3)] == ["Hello!"] * 3
 
 
-async def test_check_lists_models_and_tells_what_is_wrong() -> None:
+async def test_check_lists_models_and_says_what_is_wrong() -> None:
     for behaviour, said in [
         (respond(200, {"data": [{"id": "a"}, {"id": "b"}]}), "lists 2 models"),
         (failure(404), "lists no models"),

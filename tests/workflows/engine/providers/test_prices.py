@@ -35,7 +35,7 @@ def test_an_unknown_model_has_no_cost_rather_than_none_at_all(model: str) -> Non
     assert not has_price(model)
 
 
-def test_tokens_that_were_not_told_have_no_cost() -> None:
+def test_tokens_that_were_not_reported_have_no_cost() -> None:
     assert call_cost("gpt-4o-mini", None, 100) is None
     assert call_cost("gpt-4o-mini", 100, None) is None
     assert call_cost("gpt-4o-mini", 0, 0) == 0
@@ -72,7 +72,7 @@ def test_the_maximum_counts_every_token_the_answer_may_have() -> None:
     assert CallEstimate("demo-small", 1000, None).max_cost() == call_cost("demo-small", 1000, 0)
 
 
-def test_the_version_tells_which_prices_were_used() -> None:
+def test_the_version_says_which_prices_were_used() -> None:
     assert price_table_version("gpt-4o").startswith("genai-prices ")
     assert price_table_version("demo-small") == "demo"
     assert price_table_version("house-model", overrides=OVERRIDES) == "override"

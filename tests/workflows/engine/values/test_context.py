@@ -143,12 +143,12 @@ def test_the_first_round_is_reported_nothing() -> None:
     assert rendered[:2] == ["<>", '<{"write": "write 1", "check": "check 1"}>']
 
 
-def test_a_round_may_be_told_the_outputs_of_chosen_blocks() -> None:
+def test_a_round_may_be_given_the_outputs_of_chosen_blocks() -> None:
     carry = CarryContext(source_blocks=("write",), inject_as="before")
     assert rendered_rounds(carry, "{{ before.write }}", "write", "check") == ["", "write 1", "write 2"]
 
 
-def test_a_round_may_be_told_of_all_rounds_before() -> None:
+def test_a_round_may_be_given_all_rounds_before() -> None:
     rendered = rendered_rounds(CarryContext(mode="all", inject_as="past"), "{{ past }}", "write")
     assert rendered == ["", '[{"write": "write 1"}]', '[{"write": "write 1"}, {"write": "write 2"}]']
 
