@@ -128,6 +128,32 @@ def test_it_ends_though_a_block_would_take_long_and_gives_its_run_back(
     assert shell(environment, look).startswith("running free")
 
 
+NAP = 'version: "1.0"\nblocks: {nap: {type: code, timeout_seconds: 300, code: "import time\\ndef main(data):\\n    time.sleep(250)"}}\n'
+PARENT = 'version: "1.0"\nblocks: {call: {type: workflow, workflow_ref: nap}}\n'
+
+
+def test_it_ends_at_once_though_a_child_run_would_take_long(clean_environment: dict[str, str]) -> None:
+    start = (
+        f"from workflows_app import services; services.save_version('nap', {NAP!r}); "
+        f"services.start_run(services.save_version('parent', {PARENT!r}).workflow, {{}})"
+    )
+    look = (
+        "from workflows_app.models import Run; "
+        "print(*[node.status for run in Run.objects.order_by('depth') for node in run.nodes.all()])"
+    )
+    environment = {**clean_environment, "RUNSIGHT_DEMO": "0"}
+    with up(environment) as server:
+        server.read_until("Ctrl-C")
+        shell(environment, start)
+        deadline = time.monotonic() + 60
+        while shell(environment, look) != "running running":
+            assert time.monotonic() < deadline
+        began = time.monotonic()
+        assert server.stop(signal.SIGTERM) == 0
+        assert time.monotonic() - began < 8
+        assert "Traceback" not in server.output
+
+
 class NoRedirect(HTTPRedirectHandler):
     def redirect_request(self, *args: object) -> None:
         return None

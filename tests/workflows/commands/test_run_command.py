@@ -1,12 +1,16 @@
 """`runsight run`: what it prints and how it exits."""
 
+import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from django.core.management import CommandError, call_command
 
 from tests.factories import ONE_CODE_BLOCK, make_workflow
-from workflows_app.models import Run
+from workflows_app.management.commands import run as command
+from workflows_app.models import Run, RunNode
+from workflows_app.services import leases
 
 OVER_ITS_CAP = """\
 version: "1.0"
@@ -16,6 +20,10 @@ blocks:
   a: {type: llm, soul_ref: s, prompt: Write about cats}
   b: {type: llm, soul_ref: s, prompt: Write about dogs, depends: a}
 limits: {token_cap: 20, on_exceed: warn}
+"""
+NAP = """\
+version: "1.0"
+blocks: {nap: {type: code, timeout_seconds: 300, code: "import time\\ndef main(data):\\n    time.sleep(250)"}}
 """
 
 
@@ -84,3 +92,23 @@ def test_number_for_a_declared_text_is_that_text(run_command):
     make_workflow()
     run_command("shout", "--input", "text=5")
     assert Run.objects.get().inputs == {"text": "5"}
+
+
+def test_ctrl_c_ends_it_at_once_and_gives_the_run_back_with_its_child(run_command, monkeypatch):
+    make_workflow(NAP, "nap")
+    make_workflow('version: "1.0"\nblocks: {call: {type: workflow, workflow_ref: nap}}\n', "parent")
+    pressed: list[float] = []
+
+    def press_ctrl_c(seconds: float) -> None:
+        time.sleep(seconds)
+        if RunNode.objects.filter(node_id="nap", status="running").exists():
+            pressed.append(time.monotonic())
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(command, "time", SimpleNamespace(sleep=press_ctrl_c))
+    code, _, said = run_command("parent")
+    assert code == 130
+    assert "is not cancelled" in said
+    assert time.monotonic() - pressed[0] < 6
+    parent = Run.objects.get(workflow__slug="parent")
+    assert list(leases.claimable((), limit=5)) == [parent.pk]

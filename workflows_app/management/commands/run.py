@@ -23,7 +23,7 @@ from workflows_app.engine.parse import SUFFIXES
 from workflows_app.models import EventName, Run, RunStatus, Source, Workflow
 from workflows_app.services.files import import_file
 
-PASSED, FAILED, COULD_NOT_RUN = 0, 1, 2
+PASSED, FAILED, COULD_NOT_RUN, INTERRUPTED = 0, 1, 2, 130
 LOOK_SECONDS = 0.1
 
 
@@ -52,7 +52,14 @@ class Command(BaseCommand):
         worker = threading.Thread(target=_execute, args=(run,), daemon=True)
         if settings.RUNSIGHT_EXECUTOR == "local":
             worker.start()
-        self._follow(run, loudly=options["watch"] or self.stdout.isatty())
+        try:
+            self._follow(run, loudly=options["watch"] or self.stdout.isatty())
+        except KeyboardInterrupt:
+            executors.service().interrupt()  # else this process would not end before the last child run does
+            if worker.is_alive():
+                worker.join()
+            message = f"Interrupted. {run} is not cancelled: a server or worker goes on with it."
+            raise CommandError(message, returncode=INTERRUPTED) from None
         run.refresh_from_db()
         self._summarize(run)
         sys.exit(PASSED if run.status == RunStatus.COMPLETED and run.eval_passed is not False else FAILED)
