@@ -1,4 +1,4 @@
-"""Users and groups: Django's own pages, kept in the audit log, and without a way up for those who edit others."""
+"""Users and groups: Django's own pages, kept in the audit log, and no way to gain permissions by editing others."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class PersonAdmin(AuditedAdmin, People):
         return super().get_queryset(request).prefetch_related("groups")
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
-        # Who may edit people must not thereby hold every permission there is.
+        # Whoever may edit users must not gain every permission by it.
         beyond = () if request.user.is_superuser else ("is_superuser", "user_permissions")
         return (*super().get_readonly_fields(request, obj), *beyond)
 

@@ -78,7 +78,7 @@ class ProviderForm(ModelForm):
         keeps_key = self.instance.encrypted_key and not (data.get("new_key") or data.get("remove_key"))
         before = str(self.initial.get("base_url", "")).rstrip("/")
         if keeps_key and data.get("base_url", before).rstrip("/") != before:
-            # Who may set an address must not thereby read a key that others entered.
+            # Whoever may set an address must not be able to read a key that others entered.
             message = "The stored key was given for another address; enter the key for this one."
             self.add_error("new_key", message)
         return data

@@ -15,7 +15,7 @@ NOISE = 1e-9  # of a cost, as assertions have it
 
 
 def signed(read: Callable[[float], str]) -> Callable[[Number | None], str]:
-    """How a size reads makes how any value does: with its sign, and a dash for what is unknown."""
+    """Let a format of absolute values take any value: with its sign, and a dash for what is unknown."""
 
     @wraps(read)
     def whole(value: Number | None) -> str:

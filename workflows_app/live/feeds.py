@@ -93,7 +93,7 @@ class RunFeed:
         self._wake()
 
     def catch_up(self, seq: int) -> None:
-        """Read the rows up to this number at least, if it is news."""
+        """Read the rows up to this number at least, unless they were read."""
         if seq <= self.last_seq:
             return
         self._is_behind = True

@@ -28,7 +28,7 @@ class ZygoteLost(Exception):
 
 
 class NotStarted(Exception):
-    """The zygote is well, but the system gave it no process for the block."""
+    """The zygote works, but the system gave it no process for the block."""
 
 
 class Exchange:

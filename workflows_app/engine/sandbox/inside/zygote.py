@@ -56,7 +56,7 @@ class Zygote:
     jobs: dict[int, Job] = field(default_factory=dict)
 
     def run(self) -> NoReturn:
-        """Serve until the server is gone; then take every block along."""
+        """Serve until the server is gone; then end every block."""
         reader, writer = os.pipe()
         os.set_blocking(writer, False)
         signal.signal(signal.SIGCHLD, lambda *_: None)
