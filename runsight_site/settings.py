@@ -1,4 +1,4 @@
-"""Django settings, from the environment alone. `environment.py` lists and checks every variable."""
+"""Django settings, from the environment alone. `environment/` lists and checks every variable."""
 
 from pathlib import Path
 from typing import Any

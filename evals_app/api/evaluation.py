@@ -111,7 +111,7 @@ class RunEval(ApiView):
 class Ingest(ApiView):
     """Runs that were executed elsewhere."""
 
-    permissions = {"POST": "workflows_app.start_run"}
+    permissions = {"POST": access.START_RUN}
     max_body_bytes = 32 * 1024 * 1024
     keeps_any_text = True
 

@@ -65,7 +65,7 @@ class BlockEvidence:
             for name, value in observed_values(observed).items()
             if value is not None and isfinite(value)
         }
-        # Tokens count whether or not they stand in for the cost: so the bars were chosen.
+        # Tokens count whether or not they stand in for the cost: the bars were chosen that way.
         tests = sum(name not in self.settings.ignore for name in values)
         tests += sum(map(self._is_checked, observed.assertions))
         bar = BARS[self.settings.sensitivity] + log(max(tests, 1) / TESTS)

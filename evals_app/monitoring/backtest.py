@@ -26,7 +26,7 @@ _COLUMNS = ("run_id", "node_id", "output", "eval_passed", "eval_score", "cost_us
 
 
 @dataclass
-class Side:
+class BacktestSide:
     """The verdicts before, or after."""
 
     passed: int = 0
@@ -74,8 +74,8 @@ class Backtest:
 
     assertions: list[AssertionTotals]
     count: int = 0
-    before: Side = field(default_factory=Side)
-    after: Side = field(default_factory=Side)
+    before: BacktestSide = field(default_factory=BacktestSide)
+    after: BacktestSide = field(default_factory=BacktestSide)
     flipped: list[Flip] = field(default_factory=list)
     to_passed: int = 0
     to_failed: int = 0

@@ -89,7 +89,7 @@ def attention(limit: int = MOST_ATTENTION) -> list[dict[str, Any]]:
 
 
 @dataclass(frozen=True)
-class Failure:
+class FailedRun:
     """The newest run that failed with an error, and how many did."""
 
     run: Run
@@ -102,7 +102,7 @@ class Failure:
         return f"{Truncator(self.run.workflow.slug).chars(LONGEST_NAME)} #{self.run.number} failed: {reason}"
 
 
-def needing_attention(limit: int) -> list[Regression | Failure]:
+def needing_attention(limit: int) -> list[Regression | FailedRun]:
     """Open regressions by evidence, runs that failed today, and regressions that somebody acknowledged."""
     worse = list(
         Regression.objects.unresolved().by_urgency().select_related("workflow", "acknowledged_by")[:limit]
@@ -112,17 +112,17 @@ def needing_attention(limit: int) -> list[Regression | Failure]:
     # Some places are kept for failed runs, however many regressions there are.
     opened = opened[: limit - min(len(failed), limit // FAILURES_SHARE)]
     seen = [row for row in worse if row.state != RegressionState.OPEN]
-    found: list[Regression | Failure] = [*opened, *failed, *seen]
+    found: list[Regression | FailedRun] = [*opened, *failed, *seen]
     return found[:limit]
 
 
-def _failures() -> list[Failure]:
+def _failures() -> list[FailedRun]:
     """The runs that failed in the last day, the newest first; one that fails every minute does not hide the others."""
     alike: dict[tuple[int, str], list[Run]] = {}
     failed = lately().filter(status=RunStatus.FAILED).for_list().defer("inputs")
     for run in failed.order_by("-created_at")[:FAILURES_READ]:
         alike.setdefault((run.workflow_id, _reason(run)), []).append(run)
-    return [Failure(runs[0], len(runs)) for runs in alike.values()]
+    return [FailedRun(runs[0], len(runs)) for runs in alike.values()]
 
 
 def lately() -> RunQuerySet:
@@ -150,7 +150,7 @@ def _reason(run: Run) -> str:
     return str((run.error or {}).get("message", "no reason was recorded"))
 
 
-def _failed_item(failure: Failure) -> dict[str, Any]:
+def _failed_item(failure: FailedRun) -> dict[str, Any]:
     run = failure.run
     return {
         "type": "failed_run",

@@ -14,7 +14,7 @@ from evals_app.monitoring.baselines import baseline_of, delta_of
 from workflows_app import clock, events
 from workflows_app.metrics import EVALUATION
 from workflows_app.models import EventName, RunNode
-from workflows_app.services.checkpoints import node_facts, verdict_of
+from workflows_app.services.checkpoints import node_facts, verdict_of_nodes
 
 log = structlog.get_logger("runsight.evals")
 
@@ -96,5 +96,5 @@ def _append_event(node: RunNode, fields: dict[str, Any]) -> None:
     seq = events.advance(run, add=count_verdicts(fields["eval_results"]))
     events.append(run, seq, EventName.NODE_EVAL_COMPLETE, **eval_event(node, fields))
     if run.is_terminal:  # it ended meanwhile: it was cancelled, or its process died
-        run.eval_score, run.eval_passed = verdict_of(run)
+        run.eval_score, run.eval_passed = verdict_of_nodes(run)
         events.advance(run, count=0, change={"eval_score": run.eval_score, "eval_passed": run.eval_passed})

@@ -39,7 +39,7 @@ class Tile:
 
 
 @dataclass(frozen=True)
-class Check:
+class HealthCheck:
     """One thing that works, or not."""
 
     name: str
@@ -107,23 +107,23 @@ def database_bytes() -> int:
     return sum(path.stat().st_size for path in files if path.exists())
 
 
-def _executor(active: dict[str, Any]) -> Check:
+def _executor(active: dict[str, Any]) -> HealthCheck:
     """The process's own word, and whether a run has been left waiting: workers elsewhere are seen only by that."""
     oldest = active["oldest"]
     waited = (clock.now() - oldest).total_seconds() if oldest else 0.0
     if waited > WAITS_TOO_LONG_SECONDS:
         sentence = f"A run has waited {formats.duration(waited * 1000)}, and nobody took it."
-        return Check("executor", False, sentence)
+        return HealthCheck("executor", False, sentence)
     state = health.executor_state()
     if state.startswith("failed"):
-        return Check("executor", False, "Not running in this process: started runs will wait.")
+        return HealthCheck("executor", False, "Not running in this process: started runs will wait.")
     where = "in this process" if state == "ok" else f"by {settings.RUNSIGHT_EXECUTOR} workers"
-    return Check("executor", True, f"Runs are executed {where}; none is left waiting.")
+    return HealthCheck("executor", True, f"Runs are executed {where}; none is left waiting.")
 
 
-def _channel_layer() -> Check:
+def _channel_layer() -> HealthCheck:
     name = "Redis" if settings.REDIS_URL else "in memory"
     state = async_to_sync(health.channel_layer_state)()
     if state == "ok":
-        return Check("channel layer", True, f"Answers ({name}): open pages are updated at once.")
-    return Check("channel layer", False, f"Does not answer ({name}; {state}): open pages fall behind.")
+        return HealthCheck("channel layer", True, f"Answers ({name}): open pages are updated at once.")
+    return HealthCheck("channel layer", False, f"Does not answer ({name}; {state}): open pages fall behind.")

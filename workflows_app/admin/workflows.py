@@ -27,8 +27,8 @@ from workflows_app.engine.definition import InvalidDocument
 from workflows_app.engine.slugs import slug_from
 from workflows_app.forms import WorkflowForm, text_for
 from workflows_app.models import Workflow
+from workflows_app.security import access
 
-START_RUN = "workflows_app.start_run"
 MOST_VERSIONS = 50
 
 
@@ -108,7 +108,7 @@ class WorkflowAdmin(ModelAdmin):
         form_url: str = "",
         extra_context: Any = None,
     ) -> HttpResponse:
-        context = {"can_run": may(request, START_RUN), "show_save_and_add_another": False}
+        context = {"can_run": may(request, access.START_RUN), "show_save_and_add_another": False}
         context |= extra_context or {}
         try:
             return super().changeform_view(request, object_id, form_url, context)

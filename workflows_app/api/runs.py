@@ -122,7 +122,7 @@ class RunList(ListView):
 class WorkflowRuns(RunList):
     """The runs of one workflow."""
 
-    permissions = {"GET": access.SEE, "POST": "workflows_app.start_run"}
+    permissions = {"GET": access.SEE, "POST": access.START_RUN}
 
     def get_queryset(self) -> QuerySet[Run]:
         return super().get_queryset().filter(workflow=find_workflow(self.kwargs["slug"]))
@@ -262,7 +262,7 @@ class CancelRun(ApiView):
 class Rerun(ApiView):
     """Repeat a run."""
 
-    permissions = {"POST": "workflows_app.start_run"}
+    permissions = {"POST": access.START_RUN}
 
     @extend_schema(
         operation_id="runs_rerun",

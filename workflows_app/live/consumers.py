@@ -43,7 +43,7 @@ LONGEST_REASON_BYTES = 120  # 123 by the protocol
 PING = '{"event":"ping"}'
 
 
-class Refused(Exception):
+class RefusedSocket(Exception):
     """Ends the socket with a code."""
 
     def __init__(self, code: int, reason: str = "") -> None:
@@ -91,7 +91,7 @@ class LiveConsumer(AsyncWebsocketConsumer):
 
     async def prepare(self) -> None:
         """Find what is watched and join its viewers."""
-        raise Refused(NOT_FOUND)
+        raise RefusedSocket(NOT_FOUND)
 
     async def follow(self) -> None:
         """Send what is already there, then what comes."""
@@ -103,7 +103,7 @@ class LiveConsumer(AsyncWebsocketConsumer):
             async with asyncio.timeout(STALL_SECONDS):
                 await self.send(text_data=frame)
         except TimeoutError:
-            raise Refused(TOO_SLOW) from None
+            raise RefusedSocket(TOO_SLOW) from None
         return time.monotonic() - began
 
     async def leave(self) -> None:
@@ -131,7 +131,7 @@ class LiveConsumer(AsyncWebsocketConsumer):
     async def _guarded(self, work: Coroutine[Any, Any, None]) -> None:
         try:
             await work
-        except Refused as refused:
+        except RefusedSocket as refused:
             await self._end(refused.code, str(refused))
         except OSError:  # how a server says that the viewer has gone
             await self.leave()
@@ -172,9 +172,9 @@ class LiveConsumer(AsyncWebsocketConsumer):
             key = parse_cookie(self.headers.get(b"cookie", "")).get(settings.SESSION_COOKIE_NAME, "")
             user = access.session_user(key) if key else None
         if user is None:
-            raise Refused(NOT_LOGGED_IN)
+            raise RefusedSocket(NOT_LOGGED_IN)
         if not access.may(user, access.SEE, token):
-            raise Refused(NOT_ALLOWED)
+            raise RefusedSocket(NOT_ALLOWED)
 
 
 def _is_same_origin(origin: str, host: str) -> bool:
@@ -196,18 +196,18 @@ class RunConsumer(LiveConsumer):
         query = parse_qs(self.scope["query_string"].decode("latin-1"), keep_blank_values=True)
         after = query.get("after", ["0"])[-1]
         if not (after.isascii() and after.isdecimal() and len(after) <= 12):
-            raise Refused(
+            raise RefusedSocket(
                 NOT_UNDERSTOOD, f"after={after[:20]!r} is not valid; use the last seq you have seen"
             )
         self.seen = int(after)
         run_id = self.scope["url_route"]["kwargs"]["run_id"]
         feed = self.feed = await hub().watch(RunFeed(run_id), self)
         if feed is None:
-            raise Refused(NOT_FOUND)
+            raise RefusedSocket(NOT_FOUND)
         if self.seen > feed.last_seq:  # the feed may be behind the rows for a moment
             newest = (await read(live_reads.newest_numbers, [run_id])).get(run_id, 0)
             if self.seen > newest:
-                raise Refused(NOT_UNDERSTOOD, f"after={after} is beyond the last, {newest}")
+                raise RefusedSocket(NOT_UNDERSTOOD, f"after={after} is beyond the last, {newest}")
             feed.catch_up(newest)
 
     async def follow(self) -> None:
@@ -223,7 +223,7 @@ class RunConsumer(LiveConsumer):
                 took = await self.deliver(frame)
                 self.seen = seq
                 if had_caught_up and took > SLUGGISH_SECONDS and feed.last_seq - seq > LONGEST_QUEUE:
-                    raise Refused(TOO_SLOW)
+                    raise RefusedSocket(TOO_SLOW)
             if not frames:
                 had_caught_up = True
                 await self.woken.wait()
@@ -267,5 +267,5 @@ class WorkflowConsumer(RunsConsumer):
     async def prepare(self) -> None:
         self.workflow_id = await read(live_reads.workflow_id_of, self.scope["url_route"]["kwargs"]["slug"])
         if self.workflow_id is None:
-            raise Refused(NOT_FOUND)
+            raise RefusedSocket(NOT_FOUND)
         await super().prepare()

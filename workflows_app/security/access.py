@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractBaseUser
 
 SEE_WORKFLOWS = "workflows_app.view_workflow"
+START_RUN = "workflows_app.start_run"
 TOKEN_PREFIX = "rs_"  # noqa: S105 - how every token begins
 USE_NOTED_EVERY = timedelta(minutes=1)
 
@@ -39,7 +40,7 @@ VIEWER = _permissions(
 ) | _permissions(
     "evals_app", "view", "observation blockstatistics pinnedbaseline regression evalsuiterun evalcaseresult"
 )
-OPERATOR = VIEWER | {"workflows_app.start_run", "workflows_app.cancel_run", "evals_app.handle_regression"}
+OPERATOR = VIEWER | {START_RUN, "workflows_app.cancel_run", "evals_app.handle_regression"}
 EDITOR = (
     OPERATOR | _permissions("workflows_app", "add change", "workflow soul") | {"workflows_app.pin_baseline"}
 )

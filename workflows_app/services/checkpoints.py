@@ -144,7 +144,7 @@ def end_run(run: Run, status: RunStatus, *, fence: int | None = None, **fields: 
     begun = run.started_at or run.created_at
     run.finished_at = max(begun, clock.shared_now())  # later, even if the clock was set back meanwhile
     run.duration_ms = (run.finished_at - begun).total_seconds() * 1000
-    run.eval_score, run.eval_passed = verdict_of(run)
+    run.eval_score, run.eval_passed = verdict_of_nodes(run)
     for name, value in fields.items():
         setattr(run, name, value)
     written = ("status", "finished_at", "duration_ms", "eval_score", "eval_passed", *fields)
@@ -154,7 +154,7 @@ def end_run(run: Run, status: RunStatus, *, fence: int | None = None, **fields: 
     transaction.on_commit(lambda: run_finished.send_robust(sender=Run, run=run), robust=True)
 
 
-def verdict_of(run: Run) -> tuple[float | None, bool | None]:
+def verdict_of_nodes(run: Run) -> tuple[float | None, bool | None]:
     """Mean score and joint verdict over the evaluated nodes, a loop's last round standing for it."""
     evaluated = run.nodes.filter(eval_passed__isnull=False).order_by("iteration", "attempt")
     return joint_verdict(evaluated.values_list("node_id", "eval_score", "eval_passed"))

@@ -42,7 +42,7 @@ OPEN_ENDS = {
 
 
 @dataclass(frozen=True)
-class Flip:
+class AssertionFlip:
     """An assertion whose verdict changed."""
 
     type: str
@@ -94,14 +94,14 @@ class ComparedBlock:
         return self.new.status if self.new else "none"
 
     @cached_property
-    def flips(self) -> list[Flip]:
+    def flips(self) -> list[AssertionFlip]:
         """Verdicts that changed, for the worse first. Assertions of one version only are no flip."""
         before = _verdicts(self.old_run, self.old)
         found = []
         for key, one in _verdicts(self.new_run, self.new).items():
             was, now = before.get(key), _word(one)
             if was is not None and _word(was) != now:
-                found.append(Flip(one["type"], _word(was), now, one["reason"]))
+                found.append(AssertionFlip(one["type"], _word(was), now, one["reason"]))
         return sorted(found, key=lambda flip: (flip.direction != WORSE, flip.direction != BETTER))
 
     @property

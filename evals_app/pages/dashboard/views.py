@@ -87,7 +87,7 @@ def _attention() -> dict[str, Any]:
         "is_count_cut": failures > MOST_COUNTED,
         "more_regressions": regressions - len(shown),
         "more_failures": min(failures, MOST_COUNTED)
-        - sum(one.times for one in items if isinstance(one, figures_of.Failure)),
+        - sum(one.times for one in items if isinstance(one, figures_of.FailedRun)),
         **{
             f"{word}_lately": lately.with_verdict(word)[:MOST_COUNTED].count() for word in ("failed", "error")
         },

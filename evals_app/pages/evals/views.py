@@ -22,7 +22,6 @@ from workflows_app.models import Run, RunNode, Workflow
 from workflows_app.security import access
 from workflows_app.services import Refused
 
-START = "workflows_app.start_run"
 CHANGE = "workflows_app.change_workflow"
 
 
@@ -40,7 +39,7 @@ def suite_list(request: HttpRequest) -> HttpResponse:
         "has_runs": bool(page) or Run.objects.exists(),
         "has_workflows": bool(page) or Workflow.objects.exists(),
         "may_save": access.may(request.user, "workflows_app.add_workflow"),
-        "may_start": access.may(request.user, START),
+        "may_start": access.may(request.user, access.START_RUN),
     }
     return render(request, "evals/suites.html", context)
 
@@ -62,12 +61,12 @@ def suite(request: HttpRequest, slug: str) -> HttpResponse:
         "threshold": section.threshold if section else None,
         "runs": page_of(request, "evaluations", rows),
         "latest": rows.first(),
-        "may_start": access.may(request.user, START),
+        "may_start": access.may(request.user, access.START_RUN),
     }
     return render(request, "evals/suite.html", context)
 
 
-@access.requires(START, "POST")
+@access.requires(access.START_RUN, "POST")
 def start(request: HttpRequest, slug: str) -> HttpResponse:
     """Evaluate a workflow's suite in the background, and show it."""
     workflow = find(slug)
@@ -93,7 +92,7 @@ def suite_run(request: HttpRequest, run_id: UUID) -> HttpResponse:
         "previous": suite_history.previous_of(one),
         "asked": asked,
         "tone": {"passed": "good", "error": "warn"}.get(one.status, "bad"),
-        "may_start": access.may(request.user, START),
+        "may_start": access.may(request.user, access.START_RUN),
     }
     template = "evals/_suite_run.html" if request.GET.get("part") else "evals/suite_run.html"
     return render(request, template, context)

@@ -27,7 +27,7 @@ from workflows_app.security.credentials import shown_inputs
 
 MOST_EVENTS = 300  # the latest when the page opens, and as many at once while it is open
 MOST_REGRESSIONS = 20
-START, CANCEL = "workflows_app.start_run", "workflows_app.cancel_run"
+CANCEL = "workflows_app.cancel_run"
 
 
 def _run(run_id: UUID) -> Run:
@@ -98,7 +98,7 @@ def _parts(request: HttpRequest, run: Run) -> dict[str, Any]:
             run, page=asked_number(request, "blocks") or 1, is_graph_asked="graph" in request.GET
         ),
         "previous": Run.objects.before(run).only("number").first(),
-        "may_start": access.may(request.user, START),
+        "may_start": access.may(request.user, access.START_RUN),
         "may_cancel": access.may(request.user, CANCEL) and not run.is_terminal,
     }
 
@@ -167,7 +167,7 @@ def cancel(request: HttpRequest, run_id: UUID) -> HttpResponse:
     return redirect("run", run.pk)
 
 
-@access.requires(START, "POST")
+@access.requires(access.START_RUN, "POST")
 def rerun(request: HttpRequest, run_id: UUID) -> HttpResponse:
     """Start the same version with the same inputs, and go there."""
     run = _run(run_id)

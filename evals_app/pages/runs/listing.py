@@ -14,9 +14,9 @@ from django.db.models.functions import Concat
 from django.utils import timezone
 
 from workflows_app.display import formats
+from workflows_app.display.querystring import PAGE_SIZE
 from workflows_app.models import Run, RunQuerySet, RunStatus, Source, Workflow, WorkflowVersion
 
-PAGE_SIZE = 50
 CHUNK = 1000
 MOST_MATCHES = 50  # workflows that one text finds
 MOST_NEWER = 99  # runs that are counted

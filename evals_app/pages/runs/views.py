@@ -16,7 +16,6 @@ from evals_app.pages.runs import export as run_export
 from evals_app.pages.runs.listing import (
     MOST_NEWER,
     NEWEST_FIRST,
-    PAGE_SIZE,
     SORTS,
     Order,
     RunFilter,
@@ -24,7 +23,7 @@ from evals_app.pages.runs.listing import (
     count_before,
     page_of,
 )
-from workflows_app.display.querystring import asked_ids
+from workflows_app.display.querystring import PAGE_SIZE, asked_ids
 from workflows_app.models import Run, RunQuerySet, Workflow
 from workflows_app.security import access
 
@@ -36,7 +35,7 @@ ORDERS = {
     "started": "Oldest first",
     "-score": "Best score first",
     "score": "Worst score first",
-    "-cost": "Dearest first",
+    "-cost": "Most expensive first",
     "cost": "Cheapest first",
     "-duration": "Slowest first",
     "duration": "Fastest first",
@@ -73,7 +72,7 @@ def run_list(request: HttpRequest) -> HttpResponse:
         "query": urlencode(kept),
         "is_demo": any(run.workflow.is_demo for run in page.runs),
         "suggestions": Workflow.objects.order_by("slug").values_list("slug", flat=True)[:MOST_SUGGESTIONS],
-        "may_start": access.may(request.user, "workflows_app.start_run"),
+        "may_start": access.may(request.user, access.START_RUN),
         "may_save": access.may(request.user, "workflows_app.add_workflow"),
     }
     return render(request, "evals/runs.html", context)
@@ -105,7 +104,7 @@ def _address(kept: dict[str, str], **changed: str) -> str:
 
 def _heading(key: str, order: Order, kept: dict[str, str]) -> dict[str, Any]:
     is_sorted = order.key == key
-    # A first click shows the largest, or the newest; a second one turns it round.
+    # A first click shows the largest, or the newest; a second one reverses it.
     name = key if is_sorted and order.is_descending else f"-{key}"
     direction = "descending" if order.is_descending else "ascending"
     return {

@@ -10,13 +10,12 @@ from evals_app.monitoring.souls import history, score_chart
 from evals_app.pages.outputs import read_text
 from evals_app.pages.responses import plain
 from workflows_app.display.diff import side_by_side
-from workflows_app.display.querystring import asked_number, asked_text, page_of
+from workflows_app.display.querystring import PAGE_SIZE, asked_number, asked_text, page_of
 from workflows_app.documents.usage import MOST_WORKFLOWS, uses_by_soul, uses_of
 from workflows_app.models import Soul, SoulVersion, Workflow
 from workflows_app.security import access
 
 SEE = "workflows_app.view_soul"
-PAGE_SIZE = 50
 USES_SHOWN = 50
 SHORT = 7  # letters that distinguish one version from another
 

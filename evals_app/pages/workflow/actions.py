@@ -22,10 +22,8 @@ from workflows_app.models import Environment, Run, Workflow, WorkflowVersion
 from workflows_app.security import access
 from workflows_app.services import Refused
 
-START = "workflows_app.start_run"
 
-
-@access.requires(START, "GET", "HEAD", "POST")
+@access.requires(access.START_RUN, "GET", "HEAD", "POST")
 def run(request: HttpRequest, slug: str) -> HttpResponse:
     """The form of a workflow's inputs; sent, it starts a run and goes to its page."""
     workflow = find(slug)

@@ -181,7 +181,7 @@ def find(slug: str) -> Workflow:
 def permissions(request: HttpRequest) -> dict[str, bool]:
     """Which buttons the reader gets."""
     names = {
-        "may_start": "workflows_app.start_run",
+        "may_start": access.START_RUN,
         "may_handle": "evals_app.handle_regression",
         "may_save": "workflows_app.change_workflow",
         "may_pin": "workflows_app.pin_baseline",

@@ -11,9 +11,9 @@ from django.utils.safestring import SafeString
 
 from evals_app.charts import sparkline
 from evals_app.models import Regression, RegressionState
+from workflows_app.display.querystring import PAGE_SIZE
 from workflows_app.models import Environment, Run, RunStatus, Source, Workflow
 
-PAGE_SIZE = 50
 LATELY = 20  # runs that a row's figures describe
 STRETCH = 5  # runs behind one point of the sparkline
 STATES = {"": "Any state", "regressed": "Regressed", "enabled": "Enabled", "disabled": "Disabled"}
@@ -28,7 +28,7 @@ class Badge(NamedTuple):
 
 
 @dataclass
-class Row:
+class WorkflowRow:
     """One workflow and how its last runs went."""
 
     workflow: Workflow
@@ -89,18 +89,18 @@ def find(search: str, state: str) -> QuerySet[Workflow]:
     return rows
 
 
-def page_of(workflows: QuerySet[Workflow], after: str = "") -> tuple[list[Row], str]:
+def page_of(workflows: QuerySet[Workflow], after: str = "") -> tuple[list[WorkflowRow], str]:
     """Up to `PAGE_SIZE` rows behind a slug, and the slug to go on from, if there are more."""
     if after:
         workflows = workflows.filter(slug__gt=after)
     found = list(workflows[: PAGE_SIZE + 1])
-    rows = {workflow.pk: Row(workflow) for workflow in found[:PAGE_SIZE]}
+    rows = {workflow.pk: WorkflowRow(workflow) for workflow in found[:PAGE_SIZE]}
     _add_regressions(rows)
     _add_runs(rows)
     return list(rows.values()), found[PAGE_SIZE - 1].slug if len(found) > PAGE_SIZE else ""
 
 
-def _add_regressions(rows: dict[int, Row]) -> None:
+def _add_regressions(rows: dict[int, WorkflowRow]) -> None:
     counts = (
         Regression.objects.unresolved()
         .filter(workflow__in=rows)
@@ -113,7 +113,7 @@ def _add_regressions(rows: dict[int, Row]) -> None:
         rows[workflow_id].open_regressions = still_open
 
 
-def _add_runs(rows: dict[int, Row]) -> None:
+def _add_runs(rows: dict[int, WorkflowRow]) -> None:
     """The last runs of each workflow: by number, so that the index finds them however many there are."""
     runs: Any = (
         Run.objects.filter(workflow__in=rows, number__gt=F("workflow__last_run_number") - LATELY)

@@ -38,7 +38,7 @@ _COMPATIBLE = ipaddress.IPv6Network("::/96")
 
 
 @dataclass(frozen=True)
-class Target:
+class ServerAddress:
     """A server's address as it was written: what a request's Host, TLS name and path are made from."""
 
     scheme: str
@@ -58,7 +58,7 @@ class Target:
         return f"{self.scheme}://{host}:{self.port}{self.path}{path}"
 
 
-def parse_base_url(text: str) -> Target:
+def parse_base_url(text: str) -> ServerAddress:
     """The parts of a base URL such as https://api.openai.com/v1; `ValueError` says what is wrong with it."""
     try:
         parts = urlsplit(text.strip())
@@ -76,7 +76,7 @@ def parse_base_url(text: str) -> Target:
         raise ValueError(
             f"The base URL ends in {parts.query or parts.fragment!r}; give it without query or fragment."
         )
-    return Target(parts.scheme, host, port or _default_port(parts.scheme), parts.path.rstrip("/"))
+    return ServerAddress(parts.scheme, host, port or _default_port(parts.scheme), parts.path.rstrip("/"))
 
 
 def why_forbidden(address: IPAddress) -> str | None:
@@ -89,7 +89,7 @@ def why_forbidden(address: IPAddress) -> str | None:
     return None
 
 
-async def checked_addresses(target: Target, *, allow_private: bool = False) -> list[str]:
+async def checked_addresses(target: ServerAddress, *, allow_private: bool = False) -> list[str]:
     """The addresses of the target, each one allowed; connect to these, never to the name."""
     try:
         found = await asyncio.get_running_loop().getaddrinfo(

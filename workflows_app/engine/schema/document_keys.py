@@ -28,7 +28,7 @@ from workflows_app.engine.schema.kinds import (
     OrNull,
     Text,
     Typed,
-    Unsupported,
+    UnsupportedKey,
 )
 from workflows_app.engine.schema.shapes import LIMITS, Key, ListOf, MapOf, Shape
 from workflows_app.engine.slugs import SLUG, SOUL_ID
@@ -63,9 +63,9 @@ SOUL_SHAPE = Shape(
         "max_tokens": Key(Number(1, 1_000_000, is_integer=True), "How long an answer may be."),
         "avatar_color": Key(SHORT_TEXT, "Accepted, not used."),
         "modified_at": Key(SHORT_TEXT, "Accepted, not used."),
-        "tools": Key(Unsupported(), "Not supported yet."),
-        "required_tool_calls": Key(Unsupported(), "Not supported yet."),
-        "max_tool_iterations": Key(Unsupported(), "Not supported yet."),
+        "tools": Key(UnsupportedKey(), "Not supported yet."),
+        "required_tool_calls": Key(UnsupportedKey(), "Not supported yet."),
+        "max_tool_iterations": Key(UnsupportedKey(), "Not supported yet."),
     },
 )
 VALUE_TYPE = Choice(
@@ -224,6 +224,6 @@ DOCUMENT = Shape(
         "limits": Key(LIMITS, "Caps for a whole run."),
         "eval": Key(EVAL, "Offline cases."),
         "evidence": Key(EVIDENCE, "How regressions are found."),
-        "tools": Key(Unsupported(), "Not supported yet."),
+        "tools": Key(UnsupportedKey(), "Not supported yet."),
     },
 )

@@ -233,7 +233,7 @@ class Choice(Kind):
 
 
 @dataclass(frozen=True)
-class Unsupported(Kind):
+class UnsupportedKey(Kind):
     """A key of the original format that has to be empty here."""
 
     name: str = "must be empty"

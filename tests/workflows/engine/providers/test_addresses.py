@@ -8,7 +8,12 @@ import pytest
 
 from tests.workflows.engine.providers.openai_server import OpenAIServer
 from workflows_app.engine.providers import ChatRequest, ProviderError
-from workflows_app.engine.providers.addresses import Target, checked_addresses, parse_base_url, why_forbidden
+from workflows_app.engine.providers.addresses import (
+    ServerAddress,
+    checked_addresses,
+    parse_base_url,
+    why_forbidden,
+)
 from workflows_app.engine.providers.openai import OpenAIProvider
 
 FORBIDDEN = [
@@ -78,7 +83,7 @@ def answer_names(monkeypatch: pytest.MonkeyPatch, *answers: list[str]) -> list[s
 async def test_one_forbidden_address_among_several_is_enough(monkeypatch: pytest.MonkeyPatch) -> None:
     answer_names(monkeypatch, ["127.0.0.1", "169.254.169.254"])
     with pytest.raises(ProviderError, match=r"169\.254\.169\.254 is a link-local"):
-        await checked_addresses(Target("http", "models.test", 80, ""))
+        await checked_addresses(ServerAddress("http", "models.test", 80, ""))
 
 
 async def test_the_address_checked_is_the_one_connected_to(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -47,7 +47,7 @@ def first_own_uid(zygote_pid: int) -> int:
 
 
 @dataclass
-class Tools:
+class IsolationTools:
     """What the layers need, made once in the zygote so that no block pays for it."""
 
     grants: list[tuple[str, int]]
@@ -55,7 +55,7 @@ class Tools:
     others: int  # processes of the same user that count towards a block's limit
 
     @classmethod
-    def prepare(cls, isolation: Isolation) -> Tools:
+    def prepare(cls, isolation: Isolation) -> IsolationTools:
         """Look up the paths and assemble the filter."""
         has_namespaces = bool(isolation.namespaces)
         program = seccomp.build(has_own_pids=True, pid=0) if isolation.seccomp and has_namespaces else None
@@ -69,7 +69,7 @@ class Cell:
     """Where one block is put: its folder (None: a memory file system), its user (0: ours)."""
 
     isolation: Isolation
-    tools: Tools
+    tools: IsolationTools
     folder: str | None
     uid: int
     counted_too: int

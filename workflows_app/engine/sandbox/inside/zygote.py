@@ -52,7 +52,7 @@ class Zygote:
     parent_fd: int | None
     parent_pid: int
     pid_namespace: int | None
-    tools: confine.Tools
+    tools: confine.IsolationTools
     jobs: dict[int, Job] = field(default_factory=dict)
 
     def run(self) -> NoReturn:
@@ -232,7 +232,9 @@ def main(door_fd: int, without: frozenset[str]) -> NoReturn:
     with contextlib.suppress(OSError):
         linux.prctl(linux.PR_SET_DUMPABLE, 0)
     door.send(json.dumps(asdict(isolation)).encode())
-    zygote = Zygote(door, isolation, parent_fd, parent_pid, pid_namespace, confine.Tools.prepare(isolation))
+    zygote = Zygote(
+        door, isolation, parent_fd, parent_pid, pid_namespace, confine.IsolationTools.prepare(isolation)
+    )
     gc.collect()
     gc.disable()
     gc.freeze()  # a collection in a block would copy every page it visits
