@@ -8,6 +8,7 @@ from runsight_site.pages import views
 from runsight_site.serving import health, login_links
 from runsight_site.serving.metrics import Metrics
 
+handler404 = views.not_found
 urlpatterns = [
     path("healthz", health.healthz, name="healthz"),
     path("readyz", health.readyz, name="readyz"),

@@ -97,10 +97,13 @@ def _since(regression: Regression) -> str:
     cause = f"version {version}" if version else f"soul version {_short(soul)}" if soul else ""
     if not cause:
         return run
-    first = suspected.get("from_run")
-    if first in (None, regression.since_run_number):
+    if _began_with_suspect(regression):
         return f"{cause}, {run}"
-    return f"{run}; {cause} (from run #{first}) is suspected"
+    return f"{run}; {cause} (from run #{suspected['from_run']}) is suspected"
+
+
+def _began_with_suspect(regression: Regression) -> bool:
+    return (regression.suspected or {}).get("from_run") in (None, regression.since_run_number)
 
 
 def _short(name: str) -> str:
@@ -121,6 +124,10 @@ class RegressionRow:
     @property
     def is_over(self) -> bool:
         return self.row.state == RegressionState.RESOLVED
+
+    @property
+    def is_cause_known(self) -> bool:
+        return _began_with_suspect(self.row)
 
     @property
     def suspected_version(self) -> int | None:

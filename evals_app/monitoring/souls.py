@@ -9,7 +9,7 @@ from django.utils.safestring import SafeString
 
 from evals_app.charts import TrendPoint, VersionMark, trend_chart
 from evals_app.models import BlockStatistics, Observation
-from workflows_app.display.formats import iso
+from workflows_app.display.formats import iso, short_hash
 from workflows_app.documents.usage import Use
 from workflows_app.models import Soul, Workflow
 
@@ -98,6 +98,6 @@ def _marks(rows: list[Observation]) -> list[VersionMark]:
     for index, row in enumerate(rows):
         if row.soul_version not in seen:
             if seen:
-                marks.append(VersionMark(index, row.soul_version[:7]))
+                marks.append(VersionMark(index, short_hash(row.soul_version)))
             seen.add(row.soul_version)
     return marks

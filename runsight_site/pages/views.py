@@ -11,6 +11,14 @@ from runsight_site.pages import styleguide as samples
 
 
 @login_not_required
+def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
+    """What a page says was not found; what Django says of an address or a query is for developers."""
+    text = str(exception.args[0]) if exception.args and isinstance(exception.args[0], str) else ""
+    is_ours = "matches the given query" not in text
+    return render(request, "404.html", {"exception": text if is_ours else ""}, status=404)
+
+
+@login_not_required
 @cache_control(max_age=86400, public=True)
 def favicon(request: HttpRequest) -> HttpResponse:
     """The icon, for what asks for it without having read a page (bookmarks, the pages of the API)."""

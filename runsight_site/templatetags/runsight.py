@@ -22,6 +22,7 @@ register.filter("score", formats.score)
 register.filter("percent", formats.percent)
 register.filter("tokens", formats.count)
 register.filter("metric", formats.metric)
+register.filter("short_hash", formats.short_hash)
 register.filter("verdict_word", formats.verdict_word)
 register.filter("kind_not_in_message", formats.kind_not_in_message)
 

@@ -88,6 +88,11 @@ def count(value: float) -> str:
     return f"{value:,.0f}"
 
 
+def short_hash(text: str) -> str:
+    """As many letters as distinguish one version from another."""
+    return text[:7]
+
+
 def kind_not_in_message(error: Mapping[str, Any]) -> str:
     """The type of an error, unless its message names it already."""
     kind = str(error.get("type") or "")

@@ -8,6 +8,7 @@ from uuid import UUID
 from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
+from django.utils.text import capfirst
 
 from evals_app.models import EvalSuiteRun
 from evals_app.pages.evals.tables import change_row, comparison_sentence, strip_of, suite_run_page
@@ -91,6 +92,7 @@ def suite_run(request: HttpRequest, run_id: UUID) -> HttpResponse:
         "page": suite_run_page(one, asked, asked_number(request, "cases") or 1),
         "previous": suite_history.previous_of(one),
         "asked": asked,
+        "reason": f"{capfirst(one.reason.removesuffix('.'))}." if one.reason else "",
         "tone": {"passed": "good", "error": "warn"}.get(one.status, "bad"),
         "may_start": access.may(request.user, access.START_RUN),
     }
@@ -154,6 +156,7 @@ def make_case(request: HttpRequest, run_id: UUID, pk: int) -> HttpResponse:
         context |= {
             "proposal": proposal,
             "case_id": proposal.case_id,
+            "next_version": proposal.based_on + 1,
             "diff": side_by_side(proposal.yaml_text_old, proposal.yaml_text_new).page(
                 asked_number(request, "lines")
             ),

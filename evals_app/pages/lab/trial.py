@@ -15,7 +15,6 @@ from evals_app.assertion_yaml import read_assertions, write_assertions
 from evals_app.assertions import (
     AssertionContext,
     AssertionsResult,
-    GradingResult,
     assertion_types,
     run_assertions_sync,
 )
@@ -27,6 +26,7 @@ from evals_app.monitoring.backtest import (
     Flip,
     outputs_of,
 )
+from evals_app.pages.run.inspector import shown_assertion
 from workflows_app.display import formats
 from workflows_app.engine.definition import BaseBlockDef, Fault
 from workflows_app.models import Run, RunNode, Workflow, WorkflowVersion
@@ -118,10 +118,12 @@ class Trial:
         return run_assertions_sync(self.configs, context)
 
     @property
-    def rows(self) -> list[tuple[str, GradingResult]]:
-        """Each result with the word for it; none where there is nothing to check by."""
+    def rows(self) -> list[dict[str, Any]]:
+        """Each result beside its assertion; none where there is nothing to check by."""
         results = self.result.results if self.configs else []
-        return [(formats.result_word(passed=one.passed, error=one.error), one) for one in results]
+        return [
+            shown_assertion(one.to_dict(), config) for one, config in zip(results, self.configs, strict=True)
+        ]
 
     @property
     def verdict(self) -> str:

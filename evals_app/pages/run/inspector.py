@@ -44,10 +44,18 @@ class Inspector:
         return list(rows.only(*fields).order_by("iteration", "attempt"))
 
     @cached_property
-    def executions(self) -> Page[RunNode]:
-        """Those around the one that is shown."""
+    def executions(self) -> Page[Any]:
+        """Those around the one that is shown, each with what it is called."""
         place = [one.pk for one in self._executions].index(self.node.pk)
-        return Paginator(self._executions, EXECUTIONS_A_PAGE).page(place // EXECUTIONS_A_PAGE + 1)
+        page: Page[Any] = Paginator(self._executions, EXECUTIONS_A_PAGE).page(place // EXECUTIONS_A_PAGE + 1)
+        page.object_list = [(one, self._label(one)) for one in page.object_list]
+        return page
+
+    def _label(self, one: RunNode) -> str:
+        if self._executions[-1].iteration == 1:
+            return f"Attempt {one.attempt}"
+        is_telling = one.attempt > 1 or one.status == "failed"
+        return f"Round {one.iteration}" + (f", attempt {one.attempt}" if is_telling else "")
 
     @property
     def earlier(self) -> RunNode | None:
@@ -57,10 +65,6 @@ class Inspector:
     @property
     def later(self) -> RunNode | None:
         return self._executions[self.executions.end_index()] if self.executions.has_next() else None
-
-    @property
-    def has_rounds(self) -> bool:
-        return self._executions[-1].iteration > 1
 
     @cached_property
     def is_library_soul(self) -> bool:
@@ -130,7 +134,6 @@ class Inspector:
         change = delta.get("score_delta" if is_score else f"{metric}_pct")
         change_metric = change_metric_of(metric)
         past = [getattr(row, COLUMNS[metric]) for row in self.history]
-        runs = (delta.get("baseline_counts") or {}).get(metric)
         baseline = delta.get("baseline_score") if is_score else _before(value, change)
         if baseline is None and delta and past and not any(past):  # nothing has no percentage
             baseline = 0.0
@@ -146,14 +149,20 @@ class Inspector:
             "value": value,
             "change": change,
             "change_metric": change_metric,
-            "baseline": baseline,
-            "low": delta.get("low") if is_score else None,
-            "high": delta.get("high") if is_score else None,
+            "normal": "no baseline yet" if baseline is None else self._normal(metric, baseline),
             "history": line if past else "",
-            "runs": runs
-            if runs != self.baseline_runs
-            else None,  # shown where they are fewer than for another
         }
+
+    def _normal(self, metric: str, baseline: float) -> str:
+        """What the value was in the runs before; how many they were, where they are fewer than for another metric."""
+        delta = self.node.delta or {}
+        runs = (delta.get("baseline_counts") or {}).get(metric)
+        count = f" of {runs} runs" if runs and runs != self.baseline_runs else ""
+        words = f"mean{count} before it: {formats.metric(baseline, metric)}"
+        if metric != "score" or delta.get("low") is None:
+            return words
+        low, high = (formats.metric(delta.get(name), metric) for name in ("low", "high"))
+        return f"{words}, mostly {low}" + (f" to {high}" if low != high else "")
 
     @property
     def baseline_runs(self) -> int:

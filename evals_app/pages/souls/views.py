@@ -10,6 +10,7 @@ from evals_app.monitoring.souls import history, score_chart
 from evals_app.pages.outputs import read_text
 from evals_app.pages.responses import plain
 from workflows_app.display.diff import side_by_side
+from workflows_app.display.formats import short_hash
 from workflows_app.display.querystring import PAGE_SIZE, asked_number, asked_text, page_of
 from workflows_app.documents.usage import MOST_WORKFLOWS, uses_by_soul, uses_of
 from workflows_app.models import Soul, SoulVersion, Workflow
@@ -17,7 +18,8 @@ from workflows_app.security import access
 
 SEE = "workflows_app.view_soul"
 USES_SHOWN = 50
-SHORT = 7  # letters that distinguish one version from another
+USES_LISTED = 3  # in a row of the list
+BLOCKS_LISTED = 8  # of one workflow
 
 
 @access.requires(SEE)
@@ -31,7 +33,7 @@ def soul_list(request: HttpRequest) -> HttpResponse:
     souls = found[:PAGE_SIZE]
     uses = uses_by_soul(soul.slug for soul in souls) if souls else {}
     context = {
-        "rows": [(soul, uses[soul.slug]) for soul in souls],
+        "rows": [(soul, uses[soul.slug][:USES_LISTED], len(uses[soul.slug][USES_LISTED:])) for soul in souls],
         "search": search,
         "is_filtered": bool(search or after),
         "next_after": souls[-1].slug if len(found) > PAGE_SIZE else "",
@@ -50,7 +52,10 @@ def soul_page(request: HttpRequest, slug: str) -> HttpResponse:
     context = {
         "soul": soul,
         "prompt": read_text(soul.system_prompt),
-        "uses": uses[:USES_SHOWN],
+        "uses": [
+            (use.workflow, use.blocks[:BLOCKS_LISTED], len(use.blocks[BLOCKS_LISTED:]))
+            for use in uses[:USES_SHOWN]
+        ],
         "uses_left_out": len(uses[USES_SHOWN:]),
         "versions": page_of(request, "versions", versions),
         "has_runs": any(one["runs"] for one in versions),
@@ -84,8 +89,8 @@ def version_page(request: HttpRequest, slug: str, version: str) -> HttpResponse:
         "diff": side_by_side(before.text, found.text).page(asked_number(request, "lines"))
         if before
         else None,
-        "old_title": f"Version {before.version[:SHORT]}" if before else "",
-        "new_title": f"Version {version[:SHORT]}",
+        "old_title": f"Version {short_hash(before.version)}" if before else "",
+        "new_title": f"Version {short_hash(version)}",
         "text": read_text(found.text),
     }
     return render(request, "evals/soul_version.html", context)

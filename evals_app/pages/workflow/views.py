@@ -86,6 +86,7 @@ def workflow_page(request: HttpRequest, slug: str) -> HttpResponse:
         "regressions": regressions,
         "alarm": next(iter(regression_rows(worse[:1])), None),
         "worse_count": len(worse),
+        "others_count": len(worse[1:]),
         "runs": runs,
         "is_settling": any(run.is_settling for run in runs),
         "versions": _versions(request, workflow, list(rows.values())),

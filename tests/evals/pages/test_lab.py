@@ -48,7 +48,7 @@ def test_every_type_is_shown_with_its_documentation(viewer):
 def test_a_text_is_checked_without_a_script(viewer):
     yaml = "- {type: contains, value: hello}\n- {type: cost, threshold: 0.1}\n- {type: latency, threshold: 5}"
     html = squeezed(post(viewer, assertions=yaml))
-    words = [part.split('"')[0] for part in html.split('<li class="assertion assertion--')[1:]][:3]
+    words = [part.split('"')[0] for part in html.split('<div class="assertion assertion--')[1:]][:3]
     assert words == ["passed", "failed", "error"]
     assert "Cost is $0.5, above $0.1." in html
     assert "score 0.33" in html
