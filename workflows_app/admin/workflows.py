@@ -13,7 +13,6 @@ from django.db import IntegrityError
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
-from django.template.response import TemplateResponse
 from django.urls import URLPattern, path
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
@@ -28,8 +27,6 @@ from workflows_app.engine.slugs import slug_from
 from workflows_app.forms import WorkflowForm, text_for
 from workflows_app.models import Workflow
 from workflows_app.security import access
-
-MOST_VERSIONS = 50
 
 
 class DemoFilter(InWords, admin.BooleanFieldListFilter):
@@ -186,20 +183,8 @@ class WorkflowAdmin(ModelAdmin):
         return HttpResponse(files.getvalue(), content_type="application/zip", headers=headers)
 
     def versions(self, request: HttpRequest, pk: int) -> HttpResponse:
-        """The latest versions, newest first; each has its page on the site."""
-        workflow = self._workflow(request, pk)
-        rows = workflow.versions.select_related("author").defer("yaml")
-        shown = list(rows[: MOST_VERSIONS + 1])
-        context = {
-            **self.admin_site.each_context(request),
-            "opts": self.opts,
-            "original": workflow,
-            "title": f"Versions of {workflow.slug}",
-            "versions": shown[:MOST_VERSIONS],
-            "is_cut": len(shown) > MOST_VERSIONS,
-            "can_change": self.has_change_permission(request, workflow),
-        }
-        return TemplateResponse(request, "admin/workflows_app/workflow/versions.html", context)
+        """The list of versions is on the workflow's page."""
+        return redirect(f"{self._workflow(request, pk).get_absolute_url()}#versions")
 
     def restore(self, request: HttpRequest, pk: int, number: int) -> HttpResponse:
         """Save an old text as the newest version; nothing in between is lost."""
@@ -224,7 +209,7 @@ class WorkflowAdmin(ModelAdmin):
         else:
             level, text = messages.SUCCESS, f"Version {number} is back, as version {saved.number}."
         self.message_user(request, text, level)
-        return redirect("admin:workflows_app_workflow_versions", pk)
+        return redirect(f"{workflow.get_absolute_url()}#versions")
 
     def _workflow(self, request: HttpRequest, pk: int) -> Workflow:
         workflow = get_object_or_404(Workflow.objects.select_related("current_version"), pk=pk)

@@ -140,11 +140,6 @@ def test_long_texts_and_lists_of_versions_are_shortened(root: Client) -> None:
         soul.system_prompt = f"Be brief. Round {number}.\n" + "Answer as a colleague would. " * 120
         services.save_soul(soul)
     assert html(root, f"workflows_app/soul/{soul.pk}/change/").count("/souls/soul-long/versions/") == 20
-    workflow = run.workflow
-    for number in range(60):
-        yaml = workflow.current_version.yaml + f"# {number}\n"  # type: ignore[union-attr]
-        services.save_version(workflow.slug, yaml, message="What was changed and why, in a sentence.")
-    assert "the workflow’s page" in html(root, f"workflows_app/workflow/{workflow.pk}/versions/")
 
 
 def test_no_list_offers_to_show_all_its_rows(root: Client) -> None:

@@ -139,9 +139,10 @@ def test_restoring_code_needs_the_permission_too(plain: Workflow) -> None:
 def test_versions_are_listed_compared_and_restored_as_new_ones(plain: Workflow) -> None:
     services.save_version("plain", PLAIN.replace("value: tide", "value: moon"), message="Moon")
     editor = as_("editor")
-    listed = squeezed(editor.get(f"{LIST}{plain.pk}/versions/"))
+    assert 'href="/workflows/plain/#versions"' in squeezed(editor.get(change(plain)))
+    listed = squeezed(editor.get(f"{LIST}{plain.pk}/versions/", follow=True))
     assert "Moon" in listed and "v1" in listed
-    assert '"/workflows/plain/versions/2/?against=1"' in listed
+    assert '"/workflows/plain/versions/2/?against=1"' in squeezed(editor.get("/workflows/plain/versions/1/"))
     compared = squeezed(editor.get("/workflows/plain/versions/2/"))
     assert "<del>tide</del>" in compared and "<ins>moon</ins>" in compared
     assert "Restore version" not in compared, "it is the current one"
