@@ -48,6 +48,7 @@ lint: $(DEV_STAMP) ## ruff, djhtml and strict mypy
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/djhtml --tabwidth 2 --check templates
+	@! LC_ALL=C.UTF-8 grep -rnE --include='*.html' '.{121}' templates
 	@$(BIN)/mypy
 
 format: $(DEV_STAMP) ## let ruff fix and format, and djhtml indent the templates
