@@ -8,7 +8,7 @@ from functools import wraps
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from django.contrib import admin
-from django.contrib.admin.exceptions import DisallowedModelAdminToField
+from django.contrib.admin.exceptions import DisallowedModelAdminLookup, DisallowedModelAdminToField
 from django.contrib.admin.options import TO_FIELD_VAR
 from django.contrib.admin.templatetags import admin_list
 from django.contrib.admin.views.main import SEARCH_VAR, ChangeList
@@ -49,7 +49,15 @@ admin_list._boolean_icon = yes_or_no  # type: ignore[attr-defined]
 
 
 class CountedChangeList(ChangeList):
-    """A list that says which of its rows it shows."""
+    """A list that says which of its rows it shows, filtered by what it offers and by nothing else."""
+
+    def get_filters(self, request: HttpRequest) -> Any:
+        """Django's own filters; another lookup could search hidden columns or run an endless pattern."""
+        filters = super().get_filters(request)
+        offered = {f"{self.date_hierarchy}__{bound}" for bound in ("gte", "lt")}
+        for lookup in filters[2].keys() - offered:
+            raise DisallowedModelAdminLookup(f"This list has no filter {lookup!r}.")
+        return filters
 
     def get_results(self, request: HttpRequest) -> None:
         super().get_results(request)

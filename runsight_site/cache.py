@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable
 from typing import Any
@@ -14,6 +15,19 @@ from workflows_app.log_throttle import LogThrottle
 
 AWAY_SECONDS = 5.0
 log = structlog.get_logger("runsight.cache")
+
+
+class JsonSerializer:
+    """Values as JSON: whoever writes to Redis could put code into Django's pickles."""
+
+    def dumps(self, value: Any) -> bytes:
+        return json.dumps(value).encode()
+
+    def loads(self, data: bytes) -> Any:
+        try:
+            return json.loads(data)
+        except ValueError:
+            return None  # nothing this server wrote
 
 
 class ForgivingRedisCache(RedisCache):

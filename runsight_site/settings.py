@@ -129,7 +129,11 @@ if REDIS_URL:
         "default": {
             "BACKEND": "runsight_site.cache.ForgivingRedisCache",
             "LOCATION": REDIS_URL,
-            "OPTIONS": {"socket_connect_timeout": 1, "socket_timeout": 1},
+            "OPTIONS": {
+                "serializer": "runsight_site.cache.JsonSerializer",
+                "socket_connect_timeout": 1,
+                "socket_timeout": 1,
+            },
         }
     }
 else:

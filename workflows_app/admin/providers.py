@@ -57,7 +57,7 @@ class ProviderForm(ModelForm):
             self.fields["new_key"].help_text = (
                 "A key is stored. It is never shown; leave this empty to keep it."
                 if has_key
-                else "Stored encrypted and never shown again. Empty: OPENAI_API_KEY."
+                else "Stored encrypted and never shown again. Empty: OPENAI_API_KEY, at OPENAI_BASE_URL only."
             )
             if not has_key:
                 del self.fields["remove_key"]

@@ -42,9 +42,14 @@ def provider_accesses() -> Mapping[str, ProviderAccess]:
 
 
 def access_of(row: Provider) -> ProviderAccess:
-    """How to reach one provider; what its row leaves open comes from the environment."""
-    key = secrets.decrypt(row.encrypted_key, _secret_keys()) if row.encrypted_key else settings.OPENAI_API_KEY
-    return ProviderAccess(row.kind, row.base_url or settings.OPENAI_BASE_URL, key)
+    """How to reach one provider; a row without a key gets the environment's at the environment's address only."""
+    address = row.base_url or settings.OPENAI_BASE_URL
+    if row.encrypted_key:
+        key = secrets.decrypt(row.encrypted_key, _secret_keys())
+    else:
+        is_its_address = address.rstrip("/") == settings.OPENAI_BASE_URL.rstrip("/")
+        key = settings.OPENAI_API_KEY if is_its_address else ""
+    return ProviderAccess(row.kind, address, key)
 
 
 def price_overrides() -> Mapping[str, Mapping[str, Decimal]]:

@@ -38,6 +38,7 @@ def audit(user: AbstractBaseUser | None, action: str, target: Any, **detail: Any
     )
 
 
+@transaction.atomic
 def save_as(
     user: AbstractBaseUser, slug: str, yaml: str, *, token: ApiToken | None = None, **options: Any
 ) -> WorkflowVersion:

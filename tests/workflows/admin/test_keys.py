@@ -1,6 +1,7 @@
 """Tokens, provider keys and people in the admin: shown once, never shown, never more than allowed."""
 
 import re
+from typing import Any
 
 import pytest
 from django.contrib.auth.models import Group, User
@@ -222,3 +223,18 @@ def test_a_soul_shows_where_it_is_used_and_what_it_was() -> None:
     assert (
         as_("admin").post(f"/admin/workflows_app/soul/{soul.pk}/delete/", {"post": "yes"}).status_code == 403
     )
+
+
+@pytest.mark.parametrize(
+    ("address", "key"),
+    [
+        ("", "sk-environment"),
+        ("https://gateway.example/v1/", "sk-environment"),
+        ("https://elsewhere.example/v1", ""),
+    ],
+)
+def test_the_key_of_the_environment_goes_to_its_own_address_only(
+    settings: Any, address: str, key: str
+) -> None:
+    settings.OPENAI_API_KEY, settings.OPENAI_BASE_URL = "sk-environment", "https://gateway.example/v1"
+    assert credentials.access_of(Provider(name="any", kind="openai", base_url=address)).key == key

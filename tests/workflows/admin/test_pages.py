@@ -148,3 +148,30 @@ def test_no_list_offers_to_show_all_its_rows(root: Client) -> None:
     page = html(root, "auth/user/")
     assert "?p=2" in page and "all=" not in page
     assert root.get("/admin/auth/user/?all=").context["cl"].result_list.count() == 50
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "workflows_app/run/?inputs__topic__regex=(a%2B)%2B%24",
+        "workflows_app/run/?inputs__api_key__startswith=s",
+        "workflows_app/run/?outputs__contains=x",
+        "workflows_app/run/?status__contains=x",
+        "workflows_app/run/?workflow__slug__regex=.",
+        "workflows_app/runnode/?output__regex=.",
+        "workflows_app/provider/?encrypted_key__startswith=a",
+        "auth/user/?password__startswith=a",
+        "axes/accessattempt/?post_data__regex=.",
+        "evals_app/observation/?passed__in=1",
+    ],
+)
+def test_a_list_is_filtered_by_what_it_offers_and_by_nothing_else(root: Client, query: str) -> None:
+    answer = root.get(f"/admin/{query}")
+    assert answer.status_code == 400
+
+
+def test_a_list_by_date_still_opens_a_day(root: Client) -> None:
+    assert (
+        root.get("/admin/axes/accessattempt/?attempt_time__year=2026&attempt_time__month=1").status_code
+        == 200
+    )
