@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 import shutil
 import sys
 from collections.abc import Iterator, Sequence
@@ -34,13 +35,16 @@ class Screen:
         self.has_colours = (
             self.is_terminal and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
         )
+        self._escape = secrets.token_hex(8)  # nobody's text has it, so only our own colours become escapes
         self.width = max(shutil.get_terminal_size((120, 24)).columns, 60) if self.is_terminal else 160
 
     def line(self, text: str = "") -> None:
-        self.stream.write(f"{text}\n")
+        self.stream.write(formats.for_terminal(text).replace(self._escape, "\x1b[") + "\n")
 
     def paint(self, text: str, kind: str) -> str:
-        return f"\x1b[{_COLOURS[kind]}m{text}\x1b[0m" if self.has_colours and kind in _COLOURS else text
+        if not self.has_colours or kind not in _COLOURS:
+            return text
+        return f"{self._escape}{_COLOURS[kind]}m{text}{self._escape}0m"
 
 
 class Progress:

@@ -8,6 +8,7 @@ import sys
 from evals_app.cases.document import read_document
 from evals_app.cli import FAILED, PASSED, github
 from evals_app.cli.sources import read_file
+from workflows_app.display import formats
 from workflows_app.engine.definition import Fault, InvalidDocument
 
 DESCRIPTION = "Check workflow files. Exit code 0: valid, 1: errors found, 2: could not run."
@@ -38,7 +39,7 @@ def print_faults(name: str, faults: list[Fault], *, is_github: bool) -> None:
     for fault in faults:
         place = f"{name}:{fault.line}" if fault.line else name
         message = f"{fault.path}: {fault.message}" if fault.path else fault.message
-        sys.stdout.write(f"{place}: {message}\n")
+        sys.stdout.write(formats.for_terminal(f"{place}: {message}\n"))
     if is_github:
         for line in github.of_faults(name, faults):
-            sys.stdout.write(f"{line}\n")
+            sys.stdout.write(formats.for_terminal(f"{line}\n"))

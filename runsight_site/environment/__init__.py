@@ -341,6 +341,14 @@ def prepared_folder(path: Path) -> Path:
         raise BadSetting(
             f"RUNSIGHT_HOME: the folder {str(path)!r} cannot be made ({error.strerror}); use a folder you can write to."
         ) from None
+    if (mode := path.stat().st_mode) & 0o007:
+        try:
+            path.chmod(mode & ~0o007)
+        except OSError:
+            raise BadSetting(
+                f"RUNSIGHT_HOME: others on this machine can read {str(path)!r}, which holds the database and the secret "
+                "key, and it belongs to somebody else; use a folder of your own."
+            ) from None
     if not os.access(path, os.W_OK | os.X_OK):
         raise BadSetting(f"RUNSIGHT_HOME: {str(path)!r} cannot be written to; use a folder you can write to.")
     return path

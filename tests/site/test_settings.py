@@ -3,6 +3,7 @@
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -105,6 +106,23 @@ def test_other_addresses_are_not_loopback(host: str) -> None:
 def test_ipv6_address_stands_in_brackets() -> None:
     assert web_address("::1", 8000) == "http://[::1]:8000"
     assert web_address("127.0.0.1", 8000) == "http://127.0.0.1:8000"
+
+
+def test_a_data_folder_that_others_could_read_is_closed_to_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for before, after in ((0o755, 0o750), (0o750, 0o750), (0o777, 0o770), (0o700, 0o700)):
+        tmp_path.chmod(before)
+        prepared_folder(tmp_path)
+        assert tmp_path.stat().st_mode & 0o777 == after
+    tmp_path.chmod(0o755)
+
+    def refuse(*_: Any) -> None:
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr(Path, "chmod", refuse)
+    with pytest.raises(BadSetting, match="others on this machine can read"):
+        prepared_folder(tmp_path)
 
 
 def test_secret_key_is_made_once_and_readable_by_its_owner_only(tmp_path: Path) -> None:

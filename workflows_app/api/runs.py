@@ -254,9 +254,7 @@ class CancelRun(ApiView):
     )
     def post(self, request: Request, pk: UUID) -> Response:
         """Stop a run and its children; 409 when it has ended."""
-        run = services.cancel_run(find_run(pk))
-        services.audit(self.caller, "run.cancel", run)
-        return answer(run)
+        return answer(services.cancel_as(self.caller, find_run(pk)))
 
 
 class Rerun(ApiView):

@@ -1,6 +1,7 @@
 """How numbers, money and times read, the same on pages, in charts and in graphs."""
 
 import datetime as dt
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
@@ -91,6 +92,14 @@ def count(value: float) -> str:
 def short_hash(text: str) -> str:
     """As many letters as distinguish one version from another."""
     return text[:7]
+
+
+_UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]|(?<=##)(?=\[)")
+
+
+def for_terminal(text: str) -> str:
+    """A text for a terminal or a CI log, without what either would obey: control characters and `##[`."""
+    return _UNPRINTABLE.sub(lambda found: "\ufffd" if found[0] else " ", text)
 
 
 def kind_not_in_message(error: Mapping[str, Any]) -> str:

@@ -30,7 +30,8 @@ _RULES: tuple[tuple[tuple[str, ...], re.Pattern[str], str], ...] = tuple(
     for needles, pattern, replacement in [
         (("sk-",), _START + r"sk-" + _WITH_DIGIT + r"[A-Za-z0-9_-]{16,400}", MARK),
         (("earer ", "EARER "), r"\b(Bearer|bearer|BEARER)([ \t]{1,4})" + _WITH_DIGIT + r"[A-Za-z0-9._~+/=-]{16,4000}", rf"\1\2{MARK}"),
-        (("Basic ",), r"([Aa]uthorization[\"']?\s{0,4}[:=]\s{0,4}[\"']?Basic[ ]{1,4})[A-Za-z0-9+/=]{8,2000}", rf"\1{MARK}"),
+        (("Basic ", "Token "), r"([Aa]uthorization[\"']?\s{0,4}[:=]\s{0,4}[\"']?(?:Basic|Token)[ ]{1,4})[A-Za-z0-9+/=_.-]{8,2000}", rf"\1{MARK}"),
+        (("rs_",), _START + r"rs_[A-Za-z0-9_-]{40,60}(?![A-Za-z0-9_-])", MARK),
         (("AKIA", "ASIA"), _START + r"(?:AKIA|ASIA)[A-Z0-9]{16}(?![A-Za-z0-9])", MARK),
         (("ws_secret_access_key", "WS_SECRET_ACCESS_KEY", "ecretAccessKey"),
          r"((?:aws_secret_access_key|AWS_SECRET_ACCESS_KEY|[sS]ecretAccessKey)[\"']?\s{0,4}[:=]\s{0,4}[\"']?)[A-Za-z0-9/+]{40}", rf"\1{MARK}"),

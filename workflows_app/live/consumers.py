@@ -14,6 +14,7 @@ from channels.generic.websocket import AsyncWebsocketConsumer
 from django.conf import settings
 from django.contrib.auth.models import AbstractBaseUser
 from django.http.cookie import parse_cookie
+from django.http.request import split_domain_port, validate_host
 
 from workflows_app.live import reads as live_reads
 from workflows_app.live.feeds import RunFeed, RunsFeed, Update
@@ -74,7 +75,7 @@ class LiveConsumer(AsyncWebsocketConsumer):
 
     async def connect(self) -> None:
         self.headers = {name: value.decode("latin-1") for name, value in self.scope["headers"]}
-        if not self._is_origin_right():
+        if not self._is_host_ours() or not self._is_origin_right():
             await self.close()  # before accept: the browser gets HTTP 403
             return
         await self.accept()
@@ -152,6 +153,11 @@ class LiveConsumer(AsyncWebsocketConsumer):
         await self.close(code=code, reason=reason.encode()[:LONGEST_REASON_BYTES].decode(errors="ignore"))
 
     # Who is there
+
+    def _is_host_ours(self) -> bool:
+        """As for pages: another name that leads here is a rebound one."""
+        host, _ = split_domain_port(self.headers.get(b"host", ""))
+        return bool(host) and validate_host(host, settings.ALLOWED_HOSTS)
 
     def _is_origin_right(self) -> bool:
         """A browser's cookie counts only from our own pages; a client with a token needs no Origin."""

@@ -11,6 +11,7 @@ from workflows_app.services.checkpoints import (
 from workflows_app.services.library import (
     Stale,
     audit,
+    cancel_as,
     make_token,
     revoke_token,
     save_as,
@@ -35,6 +36,7 @@ __all__ = [
     "Stale",
     "audit",
     "begin_run",
+    "cancel_as",
     "cancel_run",
     "fail_node",
     "fail_run",

@@ -14,9 +14,18 @@ from django.utils import timezone
 from workflows_app import clock
 from workflows_app.documents.compile import valid_document
 from workflows_app.engine.definition import WorkflowDefinition
-from workflows_app.models import ApiToken, AuditEntry, Provider, Soul, SoulVersion, Workflow, WorkflowVersion
+from workflows_app.models import (
+    ApiToken,
+    AuditEntry,
+    Provider,
+    Run,
+    Soul,
+    SoulVersion,
+    Workflow,
+    WorkflowVersion,
+)
 from workflows_app.security import access, credentials
-from workflows_app.services.runs import Refused
+from workflows_app.services.runs import Refused, cancel_run
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractBaseUser
@@ -95,6 +104,14 @@ def save_version(
     workflow.save(update_fields=["current_version", "updated_at"])
     audit(author, "workflow.save", slug, version=number, message=message)
     return version
+
+
+@transaction.atomic
+def cancel_as(user: AbstractBaseUser, run: Run) -> Run:
+    """Stop a run and its children for somebody."""
+    cancelled = cancel_run(run)
+    audit(user, "run.cancel", cancelled)
+    return cancelled
 
 
 @transaction.atomic

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 from uuid import UUID
 
 from django.contrib import messages
+from django.contrib.auth.models import User
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 
@@ -159,7 +160,7 @@ def cancel(request: HttpRequest, run_id: UUID) -> HttpResponse:
     """Stop a run."""
     run = _run(run_id)
     try:
-        services.cancel_run(run)
+        services.cancel_as(cast("User", request.user), run)
     except services.Refused as refused:
         messages.warning(request, refused.message)
     else:

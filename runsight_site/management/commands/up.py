@@ -1,5 +1,6 @@
 """`runsight up`: tables, an administrator, the demo, and the server, in one process."""
 
+import os
 from typing import Any
 
 from django.conf import settings
@@ -25,6 +26,7 @@ class Command(BaseCommand):
         port = server.usable_port(settings.HOST, settings.PORT)
         if settings.PORT == 0:
             settings.RUNSIGHT_URL = settings.RUNSIGHT_URL.removesuffix(":0") + f":{port}"
+        os.umask(0o077)  # whatever this server writes, a database outside its folder too, is its own
         with startup.start_lock():
             startup.migrate_if_due()
             administrator = startup.ensure_administrator()

@@ -211,6 +211,27 @@ def test_screen_never_paints_a_file() -> None:
     assert Progress(3, io.StringIO()).is_shown is False
 
 
+def test_what_an_output_says_is_printed_and_not_obeyed(file: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    hostile = BAD.replace(
+        "fixtures: {greet: Hello Bob}", 'fixtures: {greet: "\\e[2Ja\\a\\x9b1m ##[error]x\\r##vso[task]"}'
+    )
+    assert hostile != BAD
+    assert cli.run("evaluate", [file(hostile), "--github"]) == 1
+    said = printed(capsys)
+    assert "## [error]x" in said
+    assert not set("\x1b\x07\x9b\r") & set(said) and "##[" not in said
+
+
+def test_a_painted_line_has_no_other_escapes_than_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    stream = io.StringIO()
+    monkeypatch.setattr(stream, "isatty", lambda: True)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    screen = Screen(stream)
+    screen.line(screen.paint("a\x1b[31mb", "failed"))
+    assert stream.getvalue() == "\x1b[31ma\ufffd[31mb\x1b[0m\n"
+
+
 def test_faults_are_reported_with_file_and_line(file: Any, capsys: pytest.CaptureFixture[str]) -> None:
     path = file(BAD.replace("type: contains, value: Bob", "type: contians, value: Bob"))
     assert cli.run("evaluate", [path]) == 2

@@ -16,6 +16,7 @@ from tests.factories import make_workflow, run_now
 from tests.html import squeezed
 from workflows_app.engine.validate import compile_document
 from workflows_app.models import (
+    AuditEntry,
     NodeStatus,
     Run,
     RunEvent,
@@ -387,6 +388,8 @@ def test_cancelling_and_running_again_need_their_permissions_and_say_what_happen
     assert "Run #1 is cancelled." in page and "Cancel run" not in page and ">0 of" in page
     page = squeezed(client.post(f"/runs/{run.pk}/cancel/", follow=True))
     assert "already cancelled" in page
+    entry = AuditEntry.objects.get(action="run.cancel")
+    assert (entry.user.username, entry.target) == (user_in("operator").username, str(run))
     response = client.post(f"/runs/{run.pk}/rerun/", follow=True)
     again = Run.objects.latest("number")
     assert response.redirect_chain[-1][0] == f"/runs/{again.pk}/" and again.rerun_of_id == run.pk

@@ -68,7 +68,12 @@ def test_viewer_resumes_where_it_was(live_site: str) -> None:
 
 def test_joining_amid_a_burst_neither_loses_nor_doubles(live_site: str) -> None:
     run = finished_run()
-    threads = [threading.Thread(target=lambda: [happen(run) for _ in range(40)]) for _ in range(3)]
+
+    def write() -> None:
+        happen(run, 40)
+        connection.close()
+
+    threads = [threading.Thread(target=write) for _ in range(3)]
     for thread in threads:
         thread.start()
     seen = []

@@ -86,7 +86,7 @@ class Command(BaseCommand):
             for event in run.events.filter(seq__gt=seen):
                 seen = event.seq
                 if loudly:
-                    self.stdout.write(_line(event.event, event.data))
+                    self.stdout.write(formats.for_terminal(_line(event.event, event.data)))
             if is_over:
                 return
             time.sleep(LOOK_SECONDS)
@@ -96,16 +96,17 @@ class Command(BaseCommand):
         score = f", score {run.eval_score:.2f}" if run.eval_score is not None else ""
         self.stdout.write(f"{run}: {run.status}, {verdict}{score}, {run.duration_ms or 0:.0f} ms")
         if run.error:
-            self.stderr.write(formats.failure(run.error))
+            self.stderr.write(formats.for_terminal(formats.failure(run.error)))
         for node in run.nodes.filter(details__has_key="warnings").order_by("pk"):
             for warning in node.warnings:
-                self.stderr.write(f"  {node.node_id}: {warning}")
+                self.stderr.write(formats.for_terminal(f"  {node.node_id}: {warning}"))
         for node in run.nodes.filter(eval_passed=False):
             for one in (node.eval_results or {}).get("assertions", []):
                 if not one["passed"]:
-                    self.stdout.write(f"  {node.node_id}: {one['type']}: {one['reason']}")
+                    line = f"  {node.node_id}: {one['type']}: {one['reason']}"
+                    self.stdout.write(formats.for_terminal(line))
         if run.outputs and self.stdout.isatty():
-            self.stdout.write(json.dumps(run.outputs, ensure_ascii=False, indent=2))
+            self.stdout.write(formats.for_terminal(json.dumps(run.outputs, ensure_ascii=False, indent=2)))
 
 
 def _execute(run: Run) -> None:
