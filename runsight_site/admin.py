@@ -134,6 +134,10 @@ class RunsightAdminSite(admin.AdminSite):
             wanted = resolve_url("admin:index")
         return redirect(wanted) if request.user.is_authenticated else redirect_to_login(wanted)
 
+    def password_change(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> Any:
+        """There is one page for it, which those outside the admin have too."""
+        return redirect("password")
+
     def get_app_list(self, request: HttpRequest, app_label: str | None = None) -> list[Any]:
         """What people came for first; the log-in guard last."""
         apps = super().get_app_list(request, app_label)

@@ -37,6 +37,7 @@ CELERY_BROKER_URL: str = ENV["CELERY_BROKER_URL"] or REDIS_URL
 
 SECRET_KEY = ENV["RUNSIGHT_SECRET_KEY"] or kept_secret_key(RUNSIGHT_HOME)
 SECRET_KEY_FALLBACKS: list[str] = ENV["RUNSIGHT_SECRET_KEY_FALLBACKS"]
+RUNSIGHT_TRUSTED_PROXIES: int = ENV["RUNSIGHT_TRUSTED_PROXIES"]
 DEBUG: bool = ENV["RUNSIGHT_DEBUG"]
 ALLOWED_HOSTS = sorted(
     {*ENV["RUNSIGHT_ALLOWED_HOSTS"], urlsplit(RUNSIGHT_URL).hostname or "", *LOOPBACK_HOSTS}
@@ -65,6 +66,7 @@ INSTALLED_APPS = [
 
 MIDDLEWARE = [
     "runsight_site.logging.request_id_middleware",
+    "runsight_site.serving.clients.private_middleware",
     "django.middleware.security.SecurityMiddleware",
     # Before everything that writes a body; files that `collectstatic` has compressed pass it as they are.
     "runsight_site.serving.compression.CompressionMiddleware",
@@ -157,13 +159,14 @@ LOGOUT_REDIRECT_URL = "login"
 AXES_FAILURE_LIMIT = 8
 AXES_COOLOFF_TIME = 0.25  # hours
 AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"]]
+AXES_CLIENT_IP_CALLABLE = "runsight_site.serving.clients.client_address"
 AXES_LOCKOUT_TEMPLATE = "registration/locked.html"
 AXES_RESET_ON_SUCCESS = True
 AXES_VERBOSE = False
 
+SECURE_REDIRECT_EXEMPT = [r"^healthz$", r"^readyz$"]  # asked inside, where there is no TLS
 if ENV.is_https:
     SECURE_SSL_REDIRECT = True
-    SECURE_REDIRECT_EXEMPT = [r"^healthz$", r"^readyz$"]  # asked inside, where there is no TLS
     SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
     SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = True
     SECURE_HSTS_SECONDS = 31_536_000

@@ -17,6 +17,7 @@ urlpatterns = [
     path("login/", auth_views.LoginView.as_view(redirect_authenticated_user=True), name="login"),
     path("login/once/<str:token>/", login_links.log_in_once, name="login-once"),
     path("logout/", auth_views.LogoutView.as_view(), name="logout"),
+    path("password/", views.ChangePassword.as_view(), name="password"),
     path("styleguide/", views.styleguide, name="styleguide"),
     path("admin/", admin.site.urls),
     path("api/", include("runsight_site.api_urls")),

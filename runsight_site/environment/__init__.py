@@ -215,6 +215,12 @@ VARIABLES = (
         "https://runsight.example.com",
     ),
     Variable(
+        "RUNSIGHT_TRUSTED_PROXIES",
+        "0",
+        _number(0, 9),
+        "How many proxies stand before this server; that many of the addresses in `X-Forwarded-For` are believed.",
+    ),
+    Variable(
         "RUNSIGHT_INSECURE_HTTP", "0", SWITCH, "Allows binding an address other than loopback without https."
     ),
     Variable(

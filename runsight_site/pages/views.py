@@ -1,6 +1,10 @@
 """Pages of the site itself."""
 
+from typing import Any
+
+from django.contrib import messages
 from django.contrib.auth.decorators import login_not_required
+from django.contrib.auth.views import PasswordChangeView
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import render
@@ -23,6 +27,17 @@ def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
 def favicon(request: HttpRequest) -> HttpResponse:
     """The icon, for what asks for it without having read a page (bookmarks, the pages of the API)."""
     return HttpResponseRedirect(static("img/favicon.svg"))
+
+
+class ChangePassword(PasswordChangeView):
+    """Everybody's own password; other sessions of theirs end with it."""
+
+    template_name = "registration/password.html"
+    success_url = "/"
+
+    def form_valid(self, form: Any) -> HttpResponse:
+        messages.success(self.request, "Your password is changed.")
+        return super().form_valid(form)
 
 
 def styleguide(request: HttpRequest) -> HttpResponse:

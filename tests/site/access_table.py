@@ -67,6 +67,7 @@ PAGES = {
     "login/": {"GET": "public", "POST": "public"},
     "login/once/<str:token>/": {"GET": "public"},
     "logout/": {"POST": "anyone"},
+    "password/": {"GET": "anyone", "POST": "anyone"},
     "styleguide/": {"GET": "admin"},
     "": {"GET": "viewer"},
     "dashboard/figures/": {"GET": "viewer"},

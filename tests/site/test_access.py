@@ -155,7 +155,9 @@ def key_of(who: str) -> str:
 async def test_websockets_need_a_viewer(
     route: str, who: str, code: int | None, sample: dict[str, Any]
 ) -> None:
-    headers = [(b"authorization", (await sync_to_async(key_of)(who)).encode())] if who != "nobody" else []
+    headers = [(b"host", b"testserver")]
+    if who != "nobody":
+        headers.append((b"authorization", (await sync_to_async(key_of)(who)).encode()))
     socket = WebsocketCommunicator(URLRouter(websocket_urlpatterns), path_of(route, sample), headers=headers)
     assert (await socket.connect())[0]
     if code is not None:

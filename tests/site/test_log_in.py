@@ -6,6 +6,7 @@ import pytest
 from django.contrib.auth.models import User
 from django.test import Client
 
+from tests.callers import user_in
 from tests.html import squeezed
 
 
@@ -25,3 +26,41 @@ def test_guessing_a_password_locks_that_name_from_that_address_for_a_while(setti
         "/login/", {"username": "alice", "password": "correct horse"}, REMOTE_ADDR="10.0.0.9"
     )
     assert elsewhere.status_code == 302
+
+
+@pytest.mark.django_db
+def test_behind_a_proxy_each_client_is_locked_by_its_own_address(settings: Any) -> None:
+    settings.RUNSIGHT_TRUSTED_PROXIES = 1
+    User.objects.create_user("alice", password="correct horse")
+    right = {"username": "alice", "password": "correct horse"}
+    for number in range(settings.AXES_FAILURE_LIMIT):
+        pretended = f"10.1.1.{number}, 198.51.100.7"  # the proxy adds the last one
+        Client().post("/login/", {**right, "password": "guess"}, headers={"X-Forwarded-For": pretended})
+    attacker = {"X-Forwarded-For": "192.0.2.1, 198.51.100.7"}
+    assert Client().post("/login/", right, headers=attacker).status_code == 429
+    assert Client().post("/login/", right, headers={"X-Forwarded-For": "192.0.2.1"}).status_code == 302
+
+
+@pytest.mark.django_db
+def test_without_a_trusted_proxy_the_header_is_not_believed(settings: Any) -> None:
+    User.objects.create_user("alice", password="correct horse")
+    right = {"username": "alice", "password": "correct horse"}
+    for number in range(settings.AXES_FAILURE_LIMIT):
+        headers = {"X-Forwarded-For": f"10.1.1.{number}"}
+        Client().post("/login/", {**right, "password": "guess"}, headers=headers)
+    assert Client().post("/login/", right).status_code == 429
+
+
+@pytest.mark.django_db
+def test_everybody_changes_their_own_password(client: Client) -> None:
+    viewer = user_in("viewer")
+    viewer.set_password("correct horse")
+    viewer.save()
+    client.force_login(viewer, backend="django.contrib.auth.backends.ModelBackend")
+    assert 'href="/password/"' in squeezed(client.get("/"))
+    new = {"new_password1": "battery staple 9", "new_password2": "battery staple 9"}
+    assert "was entered incorrectly" in squeezed(client.post("/password/", {**new, "old_password": "wrong"}))
+    done = client.post("/password/", {**new, "old_password": "correct horse"}, follow=True)
+    assert "Your password is changed." in squeezed(done)
+    viewer.refresh_from_db()
+    assert viewer.check_password("battery staple 9")

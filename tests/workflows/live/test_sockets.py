@@ -1,12 +1,14 @@
 """Watching one run through a real websocket: everything, once, in order, whoever comes when."""
 
+import socket
 import threading
 import time
+from urllib.parse import urlsplit
 from uuid import uuid4
 
 import pytest
 from django.contrib.auth.models import User
-from django.db import transaction
+from django.db import connection, transaction
 from django.test import Client
 from websockets.exceptions import InvalidStatus
 
@@ -162,6 +164,17 @@ def test_those_without_the_permission_are_refused(live_site: str) -> None:
         with viewing(live_site, f"runs/{run.pk}/", headers) as viewer:
             code, reason = viewer.end()
             assert (code, "workflows_app.view_run" in reason) == (4403, True)
+
+
+def test_a_name_that_is_not_ours_gets_no_socket(live_site: str) -> None:
+    here = urlsplit(live_site)
+    with (
+        pytest.raises(InvalidStatus) as refused,
+        socket.create_connection((here.hostname, here.port)) as wire,
+        viewing("http://rebound.example", "dashboard/", token_of(user_in("viewer")), sock=wire),
+    ):
+        pass
+    assert refused.value.response.status_code == 403
 
 
 def test_token_needs_no_origin_and_no_cookie(live_site: str) -> None:
