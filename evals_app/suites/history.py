@@ -8,7 +8,7 @@ from uuid import UUID
 
 from django.db.models import F, OuterRef, Q, Subquery
 
-from evals_app.cases.compare import CaseChange, CaseVerdict, compare
+from evals_app.cases.compare import CaseVerdict
 from evals_app.cases.results import PASSED
 from evals_app.models import EvalCaseResult, EvalStatus, EvalSuiteRun
 from workflows_app.engine.definition import EvalCase, EvalSuite
@@ -25,8 +25,7 @@ def cases_of(workflow: Workflow) -> tuple[EvalCase, ...]:
 
 def suite_of(workflow: Workflow) -> EvalSuite | None:
     """The `eval:` section of a workflow's current version."""
-    version = workflow.current_version
-    definition = version.readable_definition if version else None
+    definition = workflow.readable_definition
     return definition.eval if definition else None
 
 
@@ -120,11 +119,6 @@ def previous_of(suite_run: EvalSuiteRun) -> EvalSuiteRun | None:
     """The suite run of the same workflow that finished before this one began."""
     earlier = EvalSuiteRun.objects.for_list().finished().filter(workflow_id=suite_run.workflow_id)
     return earlier.filter(started_at__lt=suite_run.started_at).exclude(pk=suite_run.pk).first()
-
-
-def compare_suites(before: EvalSuiteRun, after: EvalSuiteRun) -> list[CaseChange]:
-    """Two suite runs case by case, flips first."""
-    return compare(verdicts_of(before), verdicts_of(after))
 
 
 def verdicts_of(suite_run: EvalSuiteRun) -> list[CaseVerdict]:

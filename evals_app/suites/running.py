@@ -111,7 +111,10 @@ def execute_suite(
 
     A suite run is executed once: if its process dies it is closed, because repeating it would cost money again.
     """
-    if not _claim(suite_run):
+    suite_run.begun_at, suite_run.alive_at = clock.shared_now(), clock.database_now()
+    # One conditional UPDATE, so that only one process begins.
+    waiting = EvalSuiteRun.objects.filter(pk=suite_run.pk, begun_at=None, finished_at=None)
+    if not waiting.update(begun_at=suite_run.begun_at, alive_at=suite_run.alive_at):
         return None
     try:
         document = document_of(suite_run.version)
@@ -136,13 +139,6 @@ def _is_shutdown(error: Exception) -> bool:
     if isinstance(error, ExceptionGroup):
         return any(map(_is_shutdown, error.exceptions))
     return isinstance(error, RuntimeError) and "after" in str(error) and "shutdown" in str(error)
-
-
-def _claim(suite_run: EvalSuiteRun) -> bool:
-    """Begin with one conditional UPDATE, so that only one process does."""
-    suite_run.begun_at, suite_run.alive_at = clock.shared_now(), clock.database_now()
-    waiting = EvalSuiteRun.objects.filter(pk=suite_run.pk, begun_at=None, finished_at=None)
-    return bool(waiting.update(begun_at=suite_run.begun_at, alive_at=suite_run.alive_at))
 
 
 def document_of(version: WorkflowVersion) -> Document:

@@ -100,7 +100,7 @@
   page.addEventListener("runsight:swap", ({ target }) => {
     mark();
     if (!target.matches(".node-row")) return;
-    void target.offsetWidth; // lets the animation begin anew
+    void target.offsetWidth; // lets the animation begin again
     target.classList.add("is-fresh");
   });
   window.addEventListener("hashchange", openHash);

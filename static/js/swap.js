@@ -140,7 +140,7 @@
     const shown = graph && [graph.scrollLeft, graph.scrollTop];
     const seen = scrollY && [...document.querySelectorAll("main [id]")].find((one) => one.clientHeight && top(one) > 0);
     const seenAt = seen && top(seen);
-    // What loads when scrolled to shows what was there until it has loaded anew.
+    // What loads when scrolled to shows what was there until it has loaded again.
     for (const slot of fresh.querySelectorAll("[data-load]")) {
       const was = document.getElementById(slot.id);
       if (was && !was.querySelector(".skeleton")) slot.replaceChildren(...was.childNodes);

@@ -16,7 +16,7 @@ from django.utils import timezone
 from django.views.decorators.debug import sensitive_variables
 
 from workflows_app import services
-from workflows_app.admin.facts import AuditedAdmin, ModelForm, who
+from workflows_app.admin.facts import AuditedAdmin, ModelForm, column, who
 from workflows_app.models import ApiToken
 from workflows_app.security import access
 
@@ -75,13 +75,8 @@ class ApiTokenAdmin(AuditedAdmin):
     actions = ("revoke",)
     _facts = (*list_display, "revoked_at")
 
-    @admin.display(description="begins with")
-    def begins_with(self, token: ApiToken) -> str:
-        return f"{token.prefix}…"
-
-    @admin.display(description="limited to")
-    def role_limit(self, token: ApiToken) -> str:
-        return token.role or "not limited"
+    begins_with = column("prefix", "begins with", "{}…".format)
+    role_limit = column("role", "limited to", lambda role: role or "not limited")
 
     @admin.display(description="state")
     def state(self, token: ApiToken) -> str:

@@ -181,15 +181,11 @@ def _rebind(function: Any, namespaces: dict[int, dict[str, Any]]) -> Any:
         namespace["re"] = SimpleNamespace(
             search=lambda pattern, text: compile_pattern(pattern).found_in(text, _running.budget)
         )
-        namespace["uniq"] = are_unique
+        # In linear time, where the library compares each with each.
+        namespace["uniq"] = lambda items: len(set(map(_identity, items))) == len(items)
     return FunctionType(
         function.__code__, namespace, function.__name__, function.__defaults__, function.__closure__
     )
-
-
-def are_unique(items: list[Any]) -> bool:
-    """Say whether no two JSON values are equal, in linear time."""
-    return len(set(map(_identity, items))) == len(items)
 
 
 def _identity(value: Any) -> Any:

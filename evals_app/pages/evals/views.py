@@ -10,6 +10,7 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils.text import capfirst
 
+from evals_app.cases.compare import compare as compare_cases
 from evals_app.models import EvalSuiteRun
 from evals_app.pages.evals.tables import change_row, comparison_sentence, strip_of, suite_run_page
 from evals_app.pages.workflow.views import find
@@ -117,7 +118,7 @@ def compare(request: HttpRequest, run_id: UUID, other_id: UUID) -> HttpResponse:
     after, before = _suite_run(run_id), _suite_run(other_id)
     if after.workflow_id != before.workflow_id:
         raise Http404("These are evaluations of two workflows.")
-    changes = suite_history.compare_suites(before, after)
+    changes = compare_cases(suite_history.verdicts_of(before), suite_history.verdicts_of(after))
     sentence, tone = comparison_sentence(changes)
     rows = page_of(request, "cases", changes)
     rows.object_list = [change_row(change, before, after) for change in rows.object_list]

@@ -145,18 +145,10 @@ class Trial:
             return None
         return number
 
-    def start_from(self, workflow: Workflow, block: str) -> None:
-        """Take over a block's assertions and its newest output."""
-        newest = next(outputs_of(workflow, block, 1), None)
-        self._take(workflow, workflow.current_version, block, newest)
-
-    def start_from_node(self, node: RunNode) -> None:
-        """Take over a node's output and the assertions it was checked by."""
-        self._take(node.run.workflow, node.run.version, node.node_id, node)
-
-    def _take(
-        self, workflow: Workflow, version: WorkflowVersion | None, block: str, node: RunNode | None
-    ) -> None:
+    def start_from(self, workflow: Workflow, block: str, node: RunNode | None = None) -> None:
+        """Take over a node's output and the assertions it was checked by; without one, the block's newest."""
+        version = node.run.version if node else workflow.current_version
+        node = node or next(outputs_of(workflow, block, 1), None)
         found = blocks_of(version).get(block)
         self.workflow, self.block = workflow.slug, block
         self.assertions = write_assertions(found.assertions if found else None)

@@ -82,7 +82,8 @@ def _opened(request: HttpRequest) -> Trial:
     node, slug = request.GET.get("node", ""), asked_text(request, "workflow")
     if node.isdecimal() and len(node) < 19:
         rows = RunNode.objects.select_related("run__workflow", "run__version")
-        trial.start_from_node(get_object_or_404(rows, pk=node))
+        found = get_object_or_404(rows, pk=node)
+        trial.start_from(found.run.workflow, found.node_id, found)
     elif slug:
         block = asked_text(request, "block")
         workflow = find(slug)

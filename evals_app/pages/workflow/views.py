@@ -81,7 +81,9 @@ def workflow_page(request: HttpRequest, slug: str) -> HttpResponse:
         "graph": _graph(
             request, workflow, rows, {one.node_id for one in worse}, {row["id"] for row in blocks}
         ),
-        "trend": _trend(request, workflow) if _is_picked(request) or "part" in request.GET else None,
+        "trend": _trend(request, workflow)
+        if any(name in request.GET for name in (*PICKED, "part"))
+        else None,
         "blocks": blocks,
         "regressions": regressions,
         "alarm": next(iter(regression_rows(worse[:1])), None),
@@ -215,10 +217,6 @@ def _graph(
         )
 
     return drawing_of(definition, decorate, is_asked="graph" in request.GET)
-
-
-def _is_picked(request: HttpRequest) -> bool:
-    return any(name in request.GET for name in PICKED)
 
 
 def _block(request: HttpRequest, workflow: Workflow) -> str:

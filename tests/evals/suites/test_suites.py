@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from django.db import connection
 
+from evals_app.cases.compare import compare
 from evals_app.cases.results import SuiteResult
 from evals_app.cases.suite import Evaluation
 from evals_app.models import EvalCaseResult, EvalStatus, EvalSuiteRun, Observation
@@ -81,7 +82,7 @@ def test_comparing_puts_flips_first() -> None:
     make_workflow(FIXED.replace("value: Ada, weight: 3", "value: Bob"), "greeter")
     after = suites.run_suite(Workflow.objects.get())
     assert suite_history.previous_of(after) == before
-    changes = suite_history.compare_suites(before, after)
+    changes = compare(suite_history.verdicts_of(before), suite_history.verdicts_of(after))
     assert [(change.id, change.kind) for change in changes] == [("bad", "better"), ("good", "same")]
 
 
