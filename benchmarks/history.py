@@ -24,7 +24,8 @@ class History:
     def __init__(self, user: User) -> None:
         self.user = user
         self.workflow = self._ran()
-        self.suite_run = suites.run_suite(self.workflow, user)
+        self.suite_run = suites.begin(self.workflow, user)
+        suites.execute_suite(self.suite_run)
         self.regression = Regression.objects.create(
             workflow=self.workflow, node_id="b2", kind="quality_drop", since_number=2, since_run_number=2,
             found_run_number=3, before={"count": 100, "mean": 1.0}, after={"count": 20, "mean": 0.5}, evidence=9.0,

@@ -5,6 +5,8 @@ from __future__ import annotations
 import time
 from typing import Any
 
+from evals_app.models import EvalSuiteRun
+from evals_app.suites import running as suites
 from workflows_app import executors, services
 from workflows_app.models import Run, Workflow
 
@@ -28,6 +30,13 @@ interface:
 def make_workflow(yaml: str = ONE_CODE_BLOCK, slug: str = "shout", **options: Any) -> Workflow:
     """A saved workflow."""
     return services.save_version(slug, yaml, **options).workflow
+
+
+def run_suite(workflow: Workflow, user: Any = None) -> EvalSuiteRun:
+    """Evaluate every case now, and store the results."""
+    suite_run = suites.begin(workflow, user)
+    suites.execute_suite(suite_run)
+    return suite_run
 
 
 def finish(run: Run, timeout: float = 20.0) -> Run:

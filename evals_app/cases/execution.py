@@ -209,17 +209,7 @@ class Execution:
         return NodeRecord(node_id=step.node_id, iteration=step.iteration, status="failed", error=error)
 
     def _finished(self, step: Step, result: BlockResult) -> NodeRecord:
-        node = self._add_node(
-            step,
-            output=result.output,
-            cost_usd=None if result.cost_usd is None else float(result.cost_usd),
-            tokens=result.tokens.to_dict() if result.tokens else None,
-            latency_ms=result.latency_ms,
-            soul_id=result.soul_id,
-            soul_version=result.soul_version,
-            prompt=result.prompt,
-            prompt_hash=result.prompt_hash,
-        )
+        node = self._add_node(step, **result.facts())
         record = NodeRecord(
             node_id=step.node_id,
             iteration=step.iteration,

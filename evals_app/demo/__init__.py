@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from datetime import datetime
-
 from django.utils import timezone
 
 from evals_app.cases.document import cases_in
@@ -15,15 +12,12 @@ from workflows_app import clock, executors, services
 from workflows_app.models import Run, Soul, Workflow, WorkflowVersion
 
 
-def load_demo(progress: Callable[[int, int], None] | None = None, end: datetime | None = None) -> int:
+def load_demo() -> int:
     """Make the demo's history up to now and count its new runs; what an interrupted call has made is kept."""
-    moments = list(story.moments(end or timezone.now()))
     runs = 0
-    for number, moment in enumerate(moments, start=1):
+    for moment in story.moments(timezone.now()):
         with clock.simulate(moment.at):
             runs += _play(moment)
-        if progress:
-            progress(number, len(moments))
     return runs
 
 

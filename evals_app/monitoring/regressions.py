@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 from uuid import UUID
 
 from django.utils.text import Truncator
@@ -17,22 +17,14 @@ from workflows_app.display.formats import iso
 from workflows_app.models import RunNode, SoulVersion
 
 LONGEST_NAME = 60  # in a sentence
-
-
-class KindOfRegression(NamedTuple):
-    """What people call it, and how a sentence about it begins."""
-
-    label: str
-    subject: str
-
-
-KINDS: dict[str, KindOfRegression] = {
-    RegressionKind.ASSERTION: KindOfRegression("Assertion regression", "`{assertion}` passed"),
-    RegressionKind.QUALITY: KindOfRegression("Quality drop", "score was"),
-    RegressionKind.COST: KindOfRegression("Cost spike", "cost was"),
-    RegressionKind.LATENCY: KindOfRegression("Latency spike", "took"),
+# What people call each kind, and how a sentence about it begins.
+KINDS: dict[str, tuple[str, str]] = {
+    RegressionKind.ASSERTION: ("Assertion regression", "`{assertion}` passed"),
+    RegressionKind.QUALITY: ("Quality drop", "score was"),
+    RegressionKind.COST: ("Cost spike", "cost was"),
+    RegressionKind.LATENCY: ("Latency spike", "took"),
 }
-KIND_WORDS = {kind: one.label for kind, one in KINDS.items()}
+KIND_WORDS = {kind: label for kind, (label, _) in KINDS.items()}
 # Nats: what opens a regression is about eight; a difference of three standard errors is four and a half.
 STRONG, FAIR, WEAK = 12.0, 6.0, 2.0
 
@@ -80,7 +72,7 @@ def regression_summary(regression: Regression) -> dict[str, Any]:
 def sentence(regression: Regression) -> str:
     """What became worse, from what to what, and since when."""
     assertion = _short(regression.assertion.partition("#")[0])
-    subject = KINDS[regression.kind].subject.format(assertion=assertion)
+    subject = KINDS[regression.kind][1].format(assertion=assertion)
     metric = metric_of(regression)
     before, after = formats.distinguish(regression.before["mean"], regression.after["mean"], metric)
     unit = " tokens" if metric == "tokens" else ""

@@ -44,13 +44,6 @@ BEAT_SECONDS = 60.0  # how often a process that executes a suite run updates `al
 MISSED_BEATS = timedelta(minutes=10)  # then the process that executed it is taken to have died
 
 
-def run_suite(workflow: Workflow, user: AbstractBaseUser | None = None) -> EvalSuiteRun:
-    """Evaluate every case now, and store the results."""
-    suite_run = begin(workflow, user)
-    execute_suite(suite_run)
-    return suite_run
-
-
 def start_suite(workflow: Workflow, user: AbstractBaseUser | None = None) -> EvalSuiteRun:
     """Evaluate every case in the background; the rows show the progress."""
     with transaction.atomic():

@@ -36,6 +36,5 @@ def site(request: HttpRequest) -> dict[str, Any]:
     return {
         "section": section or "dashboard",
         "navigation": NAVIGATION,
-        "demo_state": demo.state(),
         "demo_loading": demo.state() == demo.LOADING,
     }

@@ -1,10 +1,8 @@
 """Pages of the site itself."""
 
-from typing import Any
-
-from django.contrib import messages
 from django.contrib.auth.decorators import login_not_required
 from django.contrib.auth.views import PasswordChangeView
+from django.contrib.messages.views import SuccessMessageMixin
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import render
@@ -29,15 +27,12 @@ def favicon(request: HttpRequest) -> HttpResponse:
     return HttpResponseRedirect(static("img/favicon.svg"))
 
 
-class ChangePassword(PasswordChangeView):
+class ChangePassword(SuccessMessageMixin, PasswordChangeView):  # type: ignore[type-arg]  # generic only in its stubs
     """Everybody's own password; other sessions of theirs end with it."""
 
     template_name = "registration/password.html"
     success_url = "/"
-
-    def form_valid(self, form: Any) -> HttpResponse:
-        messages.success(self.request, "Your password is changed.")
-        return super().form_valid(form)
+    success_message = "Your password is changed."
 
 
 def styleguide(request: HttpRequest) -> HttpResponse:

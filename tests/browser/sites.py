@@ -6,12 +6,11 @@ from django.core.cache import cache
 
 from evals_app.demo import story
 from evals_app.models import EvalSuiteRun
-from evals_app.suites import running as suites
 from tests.evals.demo.test_demo import newest_text
 from tests.evals.histories import add_history, add_regression
 from tests.evals.pages.test_evals import BAD, GOOD
 from tests.evals.pages.test_souls import USING, make_soul
-from tests.factories import finish, make_workflow
+from tests.factories import finish, make_workflow, run_suite
 from workflows_app import services
 from workflows_app.models import Run, Workflow
 
@@ -46,10 +45,10 @@ def small_site() -> list[str]:
     make_soul()
     make_workflow(USING, slug="using")
     finish(services.start_run(Workflow.objects.get(slug="using")))
-    suites.run_suite(make_workflow(GOOD, slug="greeting", is_demo=True))
+    run_suite(make_workflow(GOOD, slug="greeting", is_demo=True))
     make_workflow(BAD, slug="greeting")
     greeting = Workflow.objects.get(slug="greeting")
-    suites.run_suite(greeting)
+    run_suite(greeting)
     old, new = (finish(services.start_run(greeting, {"text": text})) for text in ("hello", "bye"))
     after, before = EvalSuiteRun.objects.order_by("-started_at")
     workflow, compare = f"/workflows/{story.PLANTED}/", f"/runs/{new.pk}/compare/{old.pk}/"

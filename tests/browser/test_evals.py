@@ -2,11 +2,10 @@
 
 import pytest
 
-from evals_app.suites import running as suites
 from tests.browser.accessibility import serious_findings
 from tests.callers import user_in
 from tests.evals.pages.test_evals import BAD, GOOD
-from tests.factories import finish, make_workflow
+from tests.factories import finish, make_workflow, run_suite
 from workflows_app import services
 from workflows_app.models import Workflow
 
@@ -14,7 +13,7 @@ pytestmark = pytest.mark.needs("browser")
 
 
 def test_a_suite_is_run_read_compared_and_gets_a_case(page, live_site, sign_in):
-    suites.run_suite(make_workflow(GOOD, slug="greeting"))
+    run_suite(make_workflow(GOOD, slug="greeting"))
     make_workflow(BAD, slug="greeting")
     workflow = Workflow.objects.get(slug="greeting")
     run = finish(services.start_run(workflow, {"text": "hello"}))

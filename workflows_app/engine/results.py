@@ -38,6 +38,14 @@ class BlockResult:
     error: dict[str, Any] | None = None  # what went wrong inside and was caught
     details: dict[str, Any] = field(default_factory=dict)  # model, token classes, price table, stdout …
 
+    def facts(self) -> dict[str, Any]:
+        """What the row of a node keeps of it, by column."""
+        names = ("output", "latency_ms", "soul_id", "soul_version", "prompt", "prompt_hash")
+        return {name: getattr(self, name) for name in names} | {
+            "cost_usd": None if self.cost_usd is None else float(self.cost_usd),
+            "tokens": self.tokens.to_dict() if self.tokens else None,
+        }
+
 
 class BlockFailure(Exception):
     """A block that could not finish, which is final unless it says that trying again may help.

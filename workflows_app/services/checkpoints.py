@@ -58,21 +58,15 @@ def finish_node(lease: Lease, node: RunNode, result: BlockResult) -> None:
         spent |= {"prompt_tokens": result.tokens.prompt, "completion_tokens": result.tokens.completion}
     seq = events.advance(lease.run, fence=lease.fence, add=spent, change={"takeovers": 0})
     redact, redact_json = redactor().redact, redactor().redact_json
+    facts = result.facts() | {"output": redact(result.output), "prompt": redact(result.prompt)}
     _update(
         node,
         status=NodeStatus.COMPLETED,
         finished_at=clock.now(),
-        output=redact(result.output),
-        cost_usd=None if result.cost_usd is None else float(result.cost_usd),
-        tokens=result.tokens.to_dict() if result.tokens else None,
-        latency_ms=result.latency_ms,
-        soul_id=result.soul_id,
-        soul_version=result.soul_version,
-        prompt=redact(result.prompt),
-        prompt_hash=result.prompt_hash,
         exit_handle=result.exit_handle,
         error=redact_json(result.error),
         details=redact_json(result.details),
+        **facts,
     )
     events.append(lease.run, seq, EventName.NODE_COMPLETED, **result_facts(node))
     transaction.on_commit(lambda: block_completed.send_robust(sender=RunNode, node=node), robust=True)

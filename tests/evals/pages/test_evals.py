@@ -3,9 +3,8 @@
 import pytest
 
 from evals_app.suites import history as suite_history
-from evals_app.suites import running as suites
 from tests.callers import queries_of, user_in
-from tests.factories import make_workflow, run_now
+from tests.factories import make_workflow, run_now, run_suite
 from tests.html import squeezed
 from tests.timing import wait_until
 from workflows_app.models import Workflow
@@ -45,9 +44,9 @@ BAD = CASES + case("greets", "GOODBYE") + case("parts", "HELLO AND BYE") + case(
 def evaluated(transactional_db):
     """A workflow whose suite passed at version 1 and fails at version 2."""
     workflow = make_workflow(GOOD, slug="greeting")
-    suites.run_suite(workflow)
+    run_suite(workflow)
     make_workflow(BAD, slug="greeting")
-    suites.run_suite(Workflow.objects.get(slug="greeting"), user_in("operator"))
+    run_suite(Workflow.objects.get(slug="greeting"), user_in("operator"))
     return Workflow.objects.get(slug="greeting")
 
 
@@ -188,7 +187,7 @@ def test_queries_do_not_grow_with_suites_cases_or_evaluations(as_role, evaluated
     for slug in ("greeting", "other"):
         workflow = make_workflow(more, slug=slug)
         for _ in range(3):
-            suites.run_suite(workflow)
+            run_suite(workflow)
     paths[2] = latest(evaluated).get_absolute_url()
     paths[3] = f"/evals/runs/{latest(evaluated).pk}/compare/{before.pk}/"
     assert [queries_of(client, path) for path in paths] == few

@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 from django.core.management import CommandError, call_command
 
-from evals_app.suites import running as suites
 from evals_app.suites.case_maker import propose_case, save_case
-from tests.factories import make_workflow, run_now
+from tests.factories import make_workflow, run_now, run_suite
 from workflows_app.models import Run, RunNode, Workflow
 from workflows_app.services import Refused, Stale
 
@@ -86,7 +85,7 @@ def test_saved_case_passes_and_the_next_one_stands_below_it(run: Run) -> None:
     save_case(second)
     save_case(propose_case(node_of(run, "count")))
     save_case(propose_case(node_of(run, "greet"), freeze_output=True, case_id="frozen"))
-    suite_run = suites.run_suite(Workflow.objects.get())
+    suite_run = run_suite(Workflow.objects.get())
     assert {row.case_id: row.status for row in suite_run.results.all()} == {
         "greet-run-1": "passed",
         "greet-run-1-2": "passed",
@@ -139,7 +138,7 @@ blocks:
     assert proposal.case["fixtures"] == {"step": "round 2"}
     assert proposal.case["expected"] == {"after": [{"type": "equals", "value": "round 2 done"}]}
     save_case(proposal)
-    assert suites.run_suite(Workflow.objects.get()).status == "passed"
+    assert run_suite(Workflow.objects.get()).status == "passed"
 
 
 def test_route_that_the_fixtures_do_not_take_is_noted() -> None:

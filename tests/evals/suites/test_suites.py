@@ -18,7 +18,7 @@ from evals_app.suites import running as suites
 from evals_app.tasks import execute_suite_run
 from tests.evals.services.test_concurrency import at_the_same_time
 from tests.evals.suites.documents import FIXED, MIXED
-from tests.factories import ONE_CODE_BLOCK, make_workflow
+from tests.factories import ONE_CODE_BLOCK, make_workflow, run_suite
 from tests.timing import wait_until
 from workflows_app import clock, executors
 from workflows_app.models import Run, Source, Workflow
@@ -29,7 +29,7 @@ pytestmark = pytest.mark.django_db
 
 @pytest.mark.storage
 def test_suite_run_keeps_score_verdict_and_every_case() -> None:
-    suite_run = suites.run_suite(make_workflow(FIXED, "greeter"))
+    suite_run = run_suite(make_workflow(FIXED, "greeter"))
     suite_run.refresh_from_db()
     assert suite_run.status == EvalStatus.PASSED
     assert suite_run.passed is True
@@ -46,7 +46,7 @@ def test_suite_run_keeps_score_verdict_and_every_case() -> None:
 
 @pytest.mark.storage
 def test_executed_cases_are_eval_runs_that_feed_no_baseline() -> None:
-    suite_run = suites.run_suite(make_workflow(MIXED, "greeter"))
+    suite_run = run_suite(make_workflow(MIXED, "greeter"))
     real = suite_run.results.get(case_id="real")
     assert real.run is not None
     assert (real.run.source, real.run.status) == (Source.EVAL, "completed")
@@ -60,12 +60,12 @@ def test_executed_cases_are_eval_runs_that_feed_no_baseline() -> None:
 @pytest.mark.storage
 def test_strip_shows_each_case_oldest_first_and_cases_that_are_gone_last() -> None:
     workflow = make_workflow(FIXED, "greeter")
-    suites.run_suite(workflow)
+    run_suite(workflow)
     make_workflow(
         FIXED.replace("value: Ada, weight: 3", "value: Bob").replace("id: good", "id: fine"), "greeter"
     )
     workflow = Workflow.objects.get()
-    suites.run_suite(workflow)
+    run_suite(workflow)
     histories = {one.case_id: one for one in suite_history.case_histories(workflow)}
     assert list(histories) == ["fine", "bad", "good"]
     assert [mark.status for mark in histories["bad"].marks] == ["failed", "passed"]
@@ -78,9 +78,9 @@ def test_strip_shows_each_case_oldest_first_and_cases_that_are_gone_last() -> No
 
 def test_comparing_puts_flips_first() -> None:
     workflow = make_workflow(FIXED, "greeter")
-    before = suites.run_suite(workflow)
+    before = run_suite(workflow)
     make_workflow(FIXED.replace("value: Ada, weight: 3", "value: Bob"), "greeter")
-    after = suites.run_suite(Workflow.objects.get())
+    after = run_suite(Workflow.objects.get())
     assert suite_history.previous_of(after) == before
     changes = compare(suite_history.verdicts_of(before), suite_history.verdicts_of(after))
     assert [(change.id, change.kind) for change in changes] == [("bad", "better"), ("good", "same")]
@@ -90,7 +90,7 @@ def test_comparing_puts_flips_first() -> None:
 def test_reading_histories_costs_the_same_for_many_cases(django_assert_num_queries: object) -> None:
     workflow = make_workflow(FIXED, "greeter")
     for _ in range(3):
-        suites.run_suite(workflow)
+        run_suite(workflow)
     with django_assert_num_queries(2):  # type: ignore[operator]
         assert len(suite_history.case_histories(workflow)) == 2
 
@@ -118,14 +118,14 @@ def test_a_suite_is_listed_for_its_cases_or_its_past_and_for_no_other_word() -> 
 
 
 def test_suite_without_cases_fails() -> None:
-    suite_run = suites.run_suite(make_workflow())
+    suite_run = run_suite(make_workflow())
     assert suite_run.status == EvalStatus.FAILED
     assert "no assertion was executed" in suite_run.reason
 
 
 def test_workflow_without_version_is_refused() -> None:
     with pytest.raises(Refused, match="no saved version"):
-        suites.run_suite(Workflow.objects.create(slug="empty"))
+        run_suite(Workflow.objects.create(slug="empty"))
 
 
 @pytest.mark.storage
@@ -173,7 +173,7 @@ def test_suite_run_is_known_to_be_alive_during_a_long_case(monkeypatch: pytest.M
 
 @pytest.mark.storage
 def test_message_delivered_twice_changes_nothing() -> None:
-    suite_run = suites.run_suite(make_workflow(FIXED, "greeter"))
+    suite_run = run_suite(make_workflow(FIXED, "greeter"))
     finished_at = EvalSuiteRun.objects.get().finished_at
     suites.execute_suite_by_id(str(suite_run.pk))
     assert EvalSuiteRun.objects.get().finished_at == finished_at

@@ -5,9 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from django.test import RequestFactory
 
-from runsight_site.pages import context
 from runsight_site.serving import demo
 
 
@@ -41,7 +39,7 @@ def fake_demo(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeDemo]:
 
 
 def shown_state() -> str:
-    return str(context.site(RequestFactory().get("/"))["demo_state"])
+    return demo.state()
 
 
 def test_pages_see_the_demo_loading_then_ready(fake_demo: FakeDemo) -> None:
