@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 import yaml
@@ -10,9 +9,9 @@ import yaml
 from evals_app.assertions import validate_assertions
 from workflows_app.engine.definition import Fault
 from workflows_app.engine.parse import parse_value
+from workflows_app.engine.validate.blocks import problem_path
 
 MOST_ASSERTIONS = 200
-_STEP = re.compile(r"\[(\d+)\]|\.?([\w-]+)")
 
 
 def read_assertions(text: str) -> tuple[list[dict[str, Any]], list[Fault]]:
@@ -40,11 +39,11 @@ def read_assertions(text: str) -> tuple[list[dict[str, Any]], list[Fault]]:
     if faults:
         return [], faults
     for problem in validate_assertions(found):
-        steps: list[str | int] = [int(m[1]) if m[1] else m[2] for m in _STEP.finditer(problem.path)]
+        steps = problem_path(problem.path)
         if isinstance(document.value, dict):
             # One assertion without its dash is number 0 of a list nobody wrote.
-            steps = steps[1:] if "type" in document.value else ["assertions", *steps]
-        faults.append(Fault(problem.path, document.line(tuple(steps)), problem.message))
+            steps = steps[1:] if "type" in document.value else ("assertions", *steps)
+        faults.append(Fault(problem.path, document.line(steps), problem.message))
     return found, faults
 
 

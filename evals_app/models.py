@@ -279,11 +279,6 @@ class EvalSuiteRun(models.Model):
         return f"/evals/runs/{self.id}/"
 
     @property
-    def passed(self) -> bool | None:
-        """The verdict; None while there is none."""
-        return {EvalStatus.PASSED: True, EvalStatus.FAILED: False}.get(EvalStatus(self.status))
-
-    @property
     def origin_words(self) -> str:
         return {"web": "This site", "api": "API", "cli": "Command line"}.get(self.origin, self.origin)
 
@@ -314,7 +309,3 @@ class EvalCaseResult(models.Model):
 
     def __str__(self) -> str:
         return f"{self.case_id} {self.status}"
-
-    @property
-    def passed(self) -> bool:
-        return self.status == EvalStatus.PASSED

@@ -171,7 +171,7 @@ class Evaluate(ApiView):
             found, faults = read_assertions(body["assertions"])
             body = {**body, "assertions": found}
         sent = self.read(EvaluateSerializer, body)
-        context = AssertionContext.for_text(sent["output"], **sent.get("context", {}))
+        context = AssertionContext(sent["output"], **sent.get("context", {}))
         result = run_assertions_sync(sent["assertions"], context).to_dict()
         return Response(
             {

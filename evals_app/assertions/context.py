@@ -80,11 +80,6 @@ class AssertionContext:
             workflow_id=workflow_id,
         )
 
-    @classmethod
-    def for_text(cls, output: Any, **known: Any) -> AssertionContext:
-        """The context of an output that no node produced; what is not known about it stays open."""
-        return cls(output=output, **known)
-
 
 class CheckedOutput:
     """The text that assertions check; whatever is derived from it is derived once, from any thread."""

@@ -35,8 +35,7 @@ def uses_by_soul(slugs: Iterable[str]) -> dict[str, list[Use]]:
 def _uses(slugs: set[str], workflows: QuerySet[Workflow]) -> dict[str, list[Use]]:
     found: dict[str, list[Use]] = {slug: [] for slug in slugs}
     for workflow in workflows.select_related("current_version"):
-        assert workflow.current_version is not None
-        if definition := workflow.current_version.readable_definition:
+        if definition := workflow.readable_definition:
             for slug in slugs & (definition.soul_refs - definition.souls.keys()):
                 blocks = (block.id for block in definition.blocks.values() if slug in souls_of(block))
                 found[slug].append(Use(workflow, tuple(blocks)))

@@ -33,8 +33,8 @@ def import_file(path: Path, message: str = "") -> WorkflowVersion:
 def export_all(folder: Path) -> Iterator[Path]:
     """Write each workflow's current version to `<slug>.yaml`, byte for byte as it was saved."""
     folder.mkdir(parents=True, exist_ok=True)
-    for workflow in Workflow.objects.select_related("current_version").exclude(current_version=None):
-        path = folder / f"{workflow.slug}.yaml"
-        assert workflow.current_version is not None
-        path.write_bytes(workflow.current_version.yaml.encode())
+    rows = Workflow.objects.exclude(current_version=None).values_list("slug", "current_version__yaml")
+    for slug, text in rows:
+        path = folder / f"{slug}.yaml"
+        path.write_bytes(text.encode())
         yield path

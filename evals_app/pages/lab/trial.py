@@ -112,7 +112,7 @@ class Trial:
     @cached_property
     def result(self) -> AssertionsResult:
         """What the assertions say about the text."""
-        context = AssertionContext.for_text(
+        context = AssertionContext(
             self.output, cost_usd=self._number("cost_usd"), latency_ms=self._number("latency_ms")
         )
         return run_assertions_sync(self.configs, context)

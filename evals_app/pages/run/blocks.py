@@ -232,14 +232,8 @@ def blocks_in_order(definition: WorkflowDefinition | None) -> Iterable[tuple[str
     if definition is None:
         return
     graph = Graph(definition)
-    waiting = {block_id: len(graph.incoming[block_id]) for block_id in graph.top}
-    ready = [block_id for block_id in graph.top if not waiting[block_id]]
-    for block_id in ready:
+    for block_id in graph.order:
         yield from _with_inside(definition, graph, block_id, 0)
-        for link in graph.outgoing[block_id]:
-            waiting[link.target] -= 1
-            if not waiting[link.target]:
-                ready.append(link.target)
 
 
 def _with_inside(

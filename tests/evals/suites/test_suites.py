@@ -32,13 +32,12 @@ def test_suite_run_keeps_score_verdict_and_every_case() -> None:
     suite_run = run_suite(make_workflow(FIXED, "greeter"))
     suite_run.refresh_from_db()
     assert suite_run.status == EvalStatus.PASSED
-    assert suite_run.passed is True
     assert suite_run.score == pytest.approx((1.0 + 0.25) / 2)
     assert (suite_run.cases_total, suite_run.cases_done, suite_run.cases_passed) == (2, 2, 1)
     assert suite_run.finished_at is not None
     good, bad = suite_run.results.all()
-    assert (good.case_id, good.passed, good.run) == ("good", True, None)
-    assert (bad.case_id, bad.passed, bad.score) == ("bad", False, 0.25)
+    assert (good.case_id, good.status, good.run) == ("good", "passed", None)
+    assert (bad.case_id, bad.status, bad.score) == ("bad", "failed", 0.25)
     failed = bad.details["attempts"][0]["blocks"][0]["assertions"][1]
     line = FIXED.splitlines()[failed["line"] - 1]
     assert (failed["passed"], line.strip()) == (False, "- {type: contains, value: Ada, weight: 3}")
