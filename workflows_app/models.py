@@ -160,6 +160,11 @@ class Soul(models.Model):
             raise ValidationError({"slug": problem})
 
     @property
+    def fingerprint(self) -> str:
+        """Changes with every edit, also of what is no part of the identity."""
+        return hashlib.sha256(f"{self.version}\0{self.name}\0{self.avatar_color}".encode()).hexdigest()[:16]
+
+    @property
     def definition(self) -> SoulDef:
         return SoulDef(
             id=self.slug,

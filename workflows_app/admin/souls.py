@@ -4,17 +4,36 @@ from __future__ import annotations
 
 from typing import Any
 
+from django import forms
 from django.contrib import admin
+from django.core.exceptions import ValidationError
 from django.http import HttpRequest
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
 from workflows_app import services
-from workflows_app.admin.facts import ModelAdmin, column, who
+from workflows_app.admin.facts import ModelAdmin, ModelForm, column, who
 from workflows_app.documents.usage import uses_of
 from workflows_app.models import Soul
 
 MOST_VERSIONS = 20
+
+
+class SoulForm(ModelForm):
+    """A soul, and the state of it that was on the page."""
+
+    based_on = forms.CharField(widget=forms.HiddenInput, required=False)
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.initial["based_on"] = self.instance.fingerprint
+
+    def clean(self) -> dict[str, Any] | None:
+        based_on = self.cleaned_data.get("based_on")
+        current = Soul.objects.select_for_update().filter(pk=self.instance.pk).first()
+        if based_on and current and based_on != current.fingerprint:
+            raise ValidationError("Somebody saved this soul meanwhile. Open it again and repeat your change.")
+        return super().clean()
 
 
 @admin.register(Soul)
@@ -22,11 +41,12 @@ class SoulAdmin(ModelAdmin):
     """Agents' identities."""
 
     list_display = ("slug", "role", "provider", "model_name", "temperature", "version", "updated")
+    form = SoulForm
     search_fields = ("slug", "name", "role", "model_name")
     list_filter = ("provider",)
     fields = (
         "slug", "name", "role", "system_prompt", "provider", "model_name", "temperature", "max_tokens", "avatar_color",
-        "used_in", "version_pages",
+        "used_in", "version_pages", "based_on",
     )  # fmt: skip
 
     updated = column("updated_at", "updated")

@@ -6,12 +6,13 @@ from django.db import IntegrityError, transaction
 from django.db.models import QuerySet
 from django.shortcuts import get_object_or_404
 from django_filters import rest_framework as filters
-from drf_spectacular.utils import OpenApiExample, OpenApiParameter, extend_schema, extend_schema_view
+from drf_spectacular.utils import OpenApiExample, extend_schema, extend_schema_view
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from workflows_app import services
-from workflows_app.api.base.errors import PreconditionFailed, PreconditionRequired
+from workflows_app.api.base.errors import PreconditionRequired
+from workflows_app.api.base.etags import IF_MATCH, check_if_match, is_named
 from workflows_app.api.base.views import ApiView, ListView, TruthFilter, fields_parameter, list_schema
 from workflows_app.api.serializers import (
     DocumentSerializer,
@@ -43,12 +44,6 @@ interface:
   inputs:
     - {name: topic, type: string, required: true}
 """
-IF_MATCH = OpenApiParameter(
-    "If-Match",
-    str,
-    OpenApiParameter.HEADER,
-    description="The `ETag` the change is based on, or `*`. Without it: 428; if somebody else was first: 412.",
-)
 
 
 def find_workflow(slug: str) -> Workflow:
@@ -69,25 +64,14 @@ def etag_of(workflow: Workflow) -> str:
     return f'"{text}-{"on" if workflow.enabled else "off"}"'
 
 
-def check_if_match(request: Request, workflow: Workflow) -> None:
-    """428 without `If-Match`, 412 if it names another state than the present one: no writer loses another's edit."""
-    header = request.headers.get("If-Match")
-    if header is None:
+def check_state(request: Request, workflow: Workflow) -> None:
+    """428 without `If-Match`, 412 if it names another state than the present one."""
+    if "If-Match" not in request.headers:
         raise PreconditionRequired(
             "Send If-Match with the ETag of the workflow you started from, so that nobody's edit is lost."
         )
-    named = _etags(header)
-    if "*" not in named and etag_of(workflow) not in named:
-        number = workflow.current_version.number if workflow.current_version else 0
-        raise PreconditionFailed(
-            f"{workflow.slug} has changed: it is at version {number}, ETag {etag_of(workflow)}. "
-            "Read it again, compare, and send your change with that ETag."
-        )
-
-
-def _etags(header: str) -> list[str]:
-    """The ETags of a header; that of a compressed response is marked as weak, and names the same state."""
-    return [one.strip().removeprefix("W/") for one in header.split(",")]
+    number = workflow.current_version.number if workflow.current_version else 0
+    check_if_match(request, etag_of(workflow), f"{workflow.slug} has changed: it is at version {number}")
 
 
 class WorkflowFilter(filters.FilterSet):
@@ -158,7 +142,7 @@ class WorkflowDetail(ApiView):
     @extend_schema(operation_id="workflows_read", responses={200: WorkflowSerializer, 304: None})
     def get(self, request: Request, slug: str) -> Response:
         workflow = find_workflow(slug)
-        if etag_of(workflow) in _etags(request.headers.get("If-None-Match", "")):
+        if is_named(etag_of(workflow), request.headers.get("If-None-Match", "")):
             return Response(status=304, headers={"ETag": etag_of(workflow)})
         return answer(workflow)
 
@@ -191,7 +175,7 @@ class WorkflowDetail(ApiView):
             workflow = get_object_or_404(
                 Workflow.objects.select_for_update(of=("self",)).select_related("current_version"), slug=slug
             )
-            check_if_match(self.request, workflow)
+            check_state(self.request, workflow)
             if "yaml" in sent:
                 message = sent.get("message", "")
                 services.save_as(self.caller, slug, sent["yaml"], token=self.token, message=message)
