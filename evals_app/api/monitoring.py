@@ -23,15 +23,14 @@ from evals_app.api.serializers.monitoring import (
 from evals_app.block_metrics import COLUMNS
 from evals_app.models import BlockStatistics, Regression, RegressionKind, RegressionState
 from evals_app.monitoring.dashboard import BUCKETS, MOST_ATTENTION, attention, dashboard
-from evals_app.monitoring.ranges import RANGES, UnknownRange
+from evals_app.monitoring.ranges import RANGES
 from evals_app.monitoring.souls import history
 from evals_app.monitoring.trends import trend
 from evals_app.services import actions
-from workflows_app.api.base.errors import Invalid
 from workflows_app.api.base.views import ApiView, ListView, in_one_piece, limit_of, list_schema, whole_list
 from workflows_app.api.serializers import ErrorSerializer
 from workflows_app.api.workflows import find_workflow
-from workflows_app.engine.definition import Fault
+from workflows_app.engine.definition import Fault, InvalidDocument
 from workflows_app.models import Run, Soul, Workflow
 from workflows_app.security import access
 
@@ -70,22 +69,16 @@ class Trends(ApiView):
         workflow = find_workflow(slug)
         block = _text(request, "block", "")
         metric = _text(request, "metric", "score") or "score"
-        try:
-            found = trend(workflow, block, metric, _text(request, "range", "30d"))
-        except UnknownRange as error:
-            raise _bad("range", str(error)) from None
+        found = trend(workflow, block, metric, _text(request, "range", "30d"))
         return Response(TrendSerializer(found).data)
 
 
 def _text(request: Request, name: str, default: str) -> str:
     value = request.query_params.get(name, default)
     if "\0" in value or len(value) > 200:
-        raise _bad(name, "must be a text of at most 200 characters, without NUL.")
+        message = "must be a text of at most 200 characters, without NUL."
+        raise InvalidDocument([Fault(name, None, message)])
     return value
-
-
-def _bad(path: str, message: str) -> Invalid:
-    return Invalid(f"{path}: {message}", details=[Fault(path, None, message)])
 
 
 # Regressions
@@ -202,9 +195,9 @@ class Baseline(ApiView):
         run = workflow.runs.filter(pk=wanted).first() if name == "run" else None
         version = workflow.versions.filter(number=wanted).first() if name == "version" else None
         if run is None and version is None:
-            raise _bad(name, f"{slug} has no {name} {wanted}.")
+            raise InvalidDocument([Fault(name, None, f"{slug} has no {name} {wanted}.")])
         if problem := actions.pin_problem(workflow, run, version):
-            raise _bad(name, problem)
+            raise InvalidDocument([Fault(name, None, problem)])
         actions.pin_baseline(workflow, run=run, version=version, user=self.caller)
         return _baseline(slug)
 
@@ -252,10 +245,7 @@ class Dashboard(ApiView):
     @extend_schema(operation_id="dashboard", parameters=[RANGE])
     def get(self, request: Request) -> Response:
         """Pass rate, mean score, cost and runs, each with the range before and its values over time."""
-        try:
-            return Response(dashboard(_text(request, "range", "24h")))
-        except UnknownRange as error:
-            raise _bad("range", str(error)) from None
+        return Response(dashboard(_text(request, "range", "24h")))
 
 
 class Attention(ApiView):

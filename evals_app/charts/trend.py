@@ -1,6 +1,6 @@
 """A metric over runs: points by verdict, the baseline with its interval, versions and regressions marked."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import astuple, dataclass
 
 from django.utils.safestring import SafeString
@@ -138,21 +138,17 @@ def _summary(groups: list[Bin], values: list[float], baseline: BaselineBand | No
     return ", ".join(words) + "."
 
 
-def _grid(frame: _Frame, metric: str) -> list[SafeString]:
-    parts = []
+def _grid(frame: _Frame, metric: str) -> Iterator[SafeString]:
     for tick in frame.axis.ticks():
         y = frame.y(tick)
-        parts.append(element("line", x1=0, x2="100%", y1=y, y2=y, class_="chart__grid"))
+        yield element("line", x1=0, x2="100%", y1=y, y2=y, class_="chart__grid")
         label = tick_label(tick, frame.axis.step, metric)
-        parts.append(element("text", label, x=-10, y=y + 4, class_="chart__tick chart__tick--y"))
-    return parts
+        yield element("text", label, x=-10, y=y + 4, class_="chart__tick chart__tick--y")
 
 
-def _run_labels(frame: _Frame, points: Sequence[TrendPoint]) -> list[SafeString]:
+def _run_labels(frame: _Frame, points: Sequence[TrendPoint]) -> Iterator[SafeString]:
     last = len(points) - 1
-    shown = sorted({0, last // 2, last} if last > 3 else {0, last})
-    parts = []
-    for index in shown:
+    for index in sorted({0, last // 2, last} if last > 3 else {0, last}):
         point = points[index]
         label = " · ".join(part for part in (point.label, f"{point.at:%d %b}" if point.at else "") if part)
         anchor, x, css = "middle", frame.x(index + 0.5), "chart__tick"
@@ -160,8 +156,7 @@ def _run_labels(frame: _Frame, points: Sequence[TrendPoint]) -> list[SafeString]
             anchor, x = ("start", "0%") if index == 0 else ("end", "100%")
         elif len(label) > NARROW_LABEL:
             css = "chart__tick chart__tick--wide"
-        parts.append(element("text", label, x=x, y=frame.height - 6, text_anchor=anchor, class_=css))
-    return parts
+        yield element("text", label, x=x, y=frame.height - 6, text_anchor=anchor, class_=css)
 
 
 def _baseline(frame: _Frame, baseline: BaselineBand | None) -> list[SafeString]:
@@ -224,24 +219,20 @@ def _link(href: str | None, css: str, *inside: object) -> SafeString:
     return element("a", *inside, href=href, class_=css) if href else element("g", *inside, class_=css)
 
 
-def _regions(frame: _Frame, regressions: Sequence[RegressionMark]) -> list[SafeString]:
-    parts = []
+def _regions(frame: _Frame, regressions: Sequence[RegressionMark]) -> Iterator[SafeString]:
     for mark in regressions:
         end = frame.across(frame.count if mark.until is None else mark.until)
         width = f"{number(max(end - frame.across(mark.index), 0))}%"
         x, tall = frame.x(mark.index), frame.floor - frame.top
-        parts.append(element("rect", x=x, y=frame.top, width=width, height=tall, class_="chart__worse"))
-    return parts
+        yield element("rect", x=x, y=frame.top, width=width, height=tall, class_="chart__worse")
 
 
-def _flags(frame: _Frame, regressions: Sequence[RegressionMark]) -> list[SafeString]:
-    parts = []
+def _flags(frame: _Frame, regressions: Sequence[RegressionMark]) -> Iterator[SafeString]:
     for mark in regressions:
         x = frame.x(mark.index)
         flag = element("svg", element("path", d=FLAG, class_="chart__flag"), x=x, y=frame.top)
         pole = element("line", x1=x, x2=x, y1=frame.top, y2=frame.floor, class_="chart__pole")
-        parts.append(_link(mark.href, "chart__regression", element("title", mark.label), pole, flag))
-    return parts
+        yield _link(mark.href, "chart__regression", element("title", mark.label), pole, flag)
 
 
 def _line(frame: _Frame, groups: list[Bin]) -> SafeString:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from math import log
 from typing import Any
@@ -120,10 +120,9 @@ def effects_of_version(
     }
 
 
-def _of_block(row: BlockStatistics, metric: str, blocks: int, known: Known) -> list[Effect]:
+def _of_block(row: BlockStatistics, metric: str, blocks: int, known: Known) -> Iterator[Effect]:
     slices: Mapping[str, Any] = row.slices.get("workflow_version", {})
     seen = sorted((int(version), totals[metric]) for version, totals in slices.items() if metric in totals)
-    effects = []
     for (_, before), (version, after) in itertools.pairwise(seen):
         effect = Effect(
             row.node_id,
@@ -138,8 +137,7 @@ def _of_block(row: BlockStatistics, metric: str, blocks: int, known: Known) -> l
         evidence = known.get((version, row.node_id, metric))
         if evidence is not None and formats.change(effect.difference, metric).verdict != "better":
             effect = replace(effect, evidence=evidence, is_regression=True)
-        effects.append(effect)
-    return effects
+        yield effect
 
 
 def _nats(before: list[float], after: list[float]) -> float:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+from workflows_app.engine.definition import Fault, InvalidDocument
+
 RANGES: dict[str, timedelta | None] = {
     "24h": timedelta(hours=24),
     "7d": timedelta(days=7),
@@ -14,8 +16,11 @@ RANGES: dict[str, timedelta | None] = {
 MOST_RUNS = 100_000
 
 
-class UnknownRange(ValueError):
+class UnknownRange(InvalidDocument):
     """A range that does not exist; the message lists those that do."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__([Fault("range", None, message)])
 
 
 def length_of(text: str) -> timedelta | None:

@@ -90,7 +90,7 @@ class Report:
         if faults:
             raise InvalidDocument(faults)
         self.run = _run(report, self.version, user, source)
-        self.nodes = _nodes(report["nodes"], self.run)
+        self.nodes = list(_nodes(report["nodes"], self.run))
         _grade(self.nodes, self.run)
         _sum_up(self.run, self.nodes)
 
@@ -170,35 +170,31 @@ def _run_error(report: Mapping[str, Any]) -> dict[str, Any] | None:
     return {"type": error["type"], "message": f"{failed[-1]['node_id']}: {error['message']}"}
 
 
-def _nodes(reported: Iterable[Mapping[str, Any]], run: Run) -> list[RunNode]:
+def _nodes(reported: Iterable[Mapping[str, Any]], run: Run) -> Iterator[RunNode]:
     redact = redactor().redact
     blocks = run.version.definition.blocks
     counts: Counter[str] = Counter()
-    nodes = []
     for one in reported:
         node_id = one["node_id"]
         counts[node_id] += 1
         error = one.get("error")
-        nodes.append(
-            RunNode(
-                run=run,
-                node_id=node_id,
-                block_type=blocks[node_id.partition(".")[0]].type,
-                iteration=one.get("iteration") or counts[node_id],
-                attempt=1,
-                status=NodeStatus.COMPLETED if error is None else NodeStatus.FAILED,
-                output=redact(output_text(one.get("output"))),
-                cost_usd=one.get("cost_usd"),
-                tokens=_tokens(one.get("tokens")),
-                latency_ms=_latency(one),
-                soul_id=one.get("soul_id", ""),
-                soul_version=one.get("soul_version", ""),
-                error=_error(error) if error is not None else None,
-                started_at=one.get("started_at"),
-                finished_at=one.get("finished_at") or run.finished_at,
-            )
+        yield RunNode(
+            run=run,
+            node_id=node_id,
+            block_type=blocks[node_id.partition(".")[0]].type,
+            iteration=one.get("iteration") or counts[node_id],
+            attempt=1,
+            status=NodeStatus.COMPLETED if error is None else NodeStatus.FAILED,
+            output=redact(output_text(one.get("output"))),
+            cost_usd=one.get("cost_usd"),
+            tokens=_tokens(one.get("tokens")),
+            latency_ms=_latency(one),
+            soul_id=one.get("soul_id", ""),
+            soul_version=one.get("soul_version", ""),
+            error=_error(error) if error is not None else None,
+            started_at=one.get("started_at"),
+            finished_at=one.get("finished_at") or run.finished_at,
         )
-    return nodes
 
 
 def _error(error: Any) -> dict[str, Any]:

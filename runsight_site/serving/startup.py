@@ -48,13 +48,11 @@ def start_lock() -> Iterator[None]:
                 cursor.execute("SELECT pg_advisory_unlock(%s)", [DATABASE_LOCK])
 
 
-def migrate_if_due() -> bool:
+def migrate_if_due() -> None:
     """Bring the tables up to date; an up-to-date database is not touched."""
     executor = MigrationExecutor(connection)
-    if not executor.migration_plan(executor.loader.graph.leaf_nodes()):
-        return False
-    call_command("migrate", interactive=False, verbosity=0)
-    return True
+    if executor.migration_plan(executor.loader.graph.leaf_nodes()):
+        call_command("migrate", interactive=False, verbosity=0)
 
 
 def ensure_administrator() -> Administrator:

@@ -1,7 +1,7 @@
 """The graph as SVG; colours come from CSS classes, so themes need no new drawing."""
 
 import unicodedata
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from django.templatetags.static import static
 from django.utils.safestring import SafeString
@@ -126,19 +126,17 @@ def worst_first(words: tuple[str, ...], most: int) -> tuple[str, ...]:
     return tuple(sorted(words, key=lambda word: word == "passed")[:most])
 
 
-def _results(node: GraphNode, right: float, y: float) -> list[SafeString]:
+def _results(node: GraphNode, right: float, y: float) -> Iterator[SafeString]:
     """One mark per assertion, and the score."""
-    parts = []
     if node.status or node.dots:
         most = min(MOST_DOTS, 13 - len(node.kind))  # they stand beside its name
         shown = worst_first(node.dots, most)
         left = right - 48 - DOT_STEP * len(shown)
         dots = (_dot(word, left + DOT_STEP * index, y + 40) for index, word in enumerate(shown))
-        parts.append(element("g", *dots, class_="graph__dots"))
+        yield element("g", *dots, class_="graph__dots")
     if node.status or node.score is not None:
         score = "" if node.score is None else formats.score(node.score)
-        parts.append(element("text", score, x=right - 10, y=y + 44, class_="graph__score"))
-    return parts
+        yield element("text", score, x=right - 10, y=y + 44, class_="graph__score")
 
 
 def _dot(word: str, x: float, y: float) -> SafeString:
