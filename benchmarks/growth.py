@@ -58,10 +58,10 @@ def serve(nodes: int) -> None:
 
 def _ingest(runs: int, prefix: str) -> None:
     from benchmarks.load import report
-    from evals_app.services.ingest import ingest
+    from evals_app.services.ingest import Report
 
     for number in range(runs):
-        ingest(report(f"{prefix}-{number}"))
+        Report(report(f"{prefix}-{number}")).store()
 
 
 def _profile() -> None:

@@ -64,18 +64,11 @@ class Ingested:
     is_new: bool
 
 
-def ingest(
-    report: Mapping[str, Any], user: AbstractBaseUser | None = None, *, source: str = Source.INGEST
-) -> Ingested:
-    """Store a run that was executed elsewhere; raises InvalidDocument with every error.
-
-    The same `external_id` again returns the same run, also when both come at once. Eval cases are stored here, too.
-    """
-    return Report(report, user, source=source).store()
-
-
 class Report:
-    """A report, checked and graded, that is not stored yet. Making one may take a while."""
+    """A run that was executed elsewhere, or an eval case: checked and graded, but not stored yet.
+
+    Making one may take a while, and raises InvalidDocument with every error.
+    """
 
     def __init__(
         self, report: Mapping[str, Any], user: AbstractBaseUser | None = None, *, source: str = Source.INGEST
@@ -95,7 +88,7 @@ class Report:
         _sum_up(self.run, self.nodes)
 
     def store(self) -> Ingested:
-        """Write it, unless it was stored before."""
+        """Write it; the same `external_id` again returns the same run, also when both come at once."""
         if self.earlier is not None:
             return _stored_before(self.earlier)
         try:

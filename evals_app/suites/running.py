@@ -24,7 +24,7 @@ from evals_app.cases.environment import CaseEnvironment
 from evals_app.cases.results import Attempt, CaseResult, SuiteResult
 from evals_app.cases.suite import Evaluation, OnCase
 from evals_app.models import EvalCaseResult, EvalStatus, EvalSuiteRun
-from evals_app.services.ingest import ingest
+from evals_app.services.ingest import Report
 from workflows_app import clock
 from workflows_app.engine.definition import SoulDef, WorkflowBlockDef, WorkflowDefinition
 from workflows_app.execution.resources import open_provider
@@ -247,7 +247,7 @@ def _store_run(suite_run: EvalSuiteRun, case: CaseResult, number: int, attempt: 
             for node in attempt.nodes
         ],
     }
-    return ingest(report, suite_run.started_by, source=Source.EVAL).run
+    return Report(report, suite_run.started_by, source=Source.EVAL).store().run
 
 
 def _finish(suite_run: EvalSuiteRun, status: str, **fields: object) -> None:

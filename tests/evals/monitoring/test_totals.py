@@ -15,7 +15,7 @@ from evals_app.monitoring.dashboard import figures
 from evals_app.monitoring.ranges import length_of
 from evals_app.services import evaluation as services
 from evals_app.services import retention
-from evals_app.services.ingest import ingest
+from evals_app.services.ingest import Report
 from tests.factories import make_workflow, run_now
 from workflows_app import executors
 from workflows_app import services as runs_of
@@ -176,7 +176,7 @@ def test_the_figures_of_a_range_are_exact_to_the_second(range_):
 
 
 def of_ingest(workflow: Workflow) -> None:
-    ingest(report("late", ago(days=2)))
+    Report(report("late", ago(days=2))).store()
 
 
 def of_a_story(workflow: Workflow) -> None:
@@ -272,7 +272,7 @@ def test_a_change_while_it_is_added_up_again_keeps_the_mark(workflow, monkeypatc
     def and_another(*arguments: Any) -> Any:
         found = add_up(*arguments)
         monkeypatch.setattr(totals, "sums_of_runs", add_up)
-        ingest(report("another", ago(days=2)))
+        Report(report("another", ago(days=2))).store()
         return found
 
     monkeypatch.setattr(totals, "extend", lambda end: None)

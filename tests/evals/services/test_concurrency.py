@@ -12,7 +12,7 @@ from django.db import connection
 
 from evals_app.models import BlockStatistics, Observation, PinnedBaseline
 from evals_app.services import actions, observation
-from evals_app.services.ingest import ingest
+from evals_app.services.ingest import Ingested, Report
 from tests.factories import make_workflow
 from workflows_app import clock, services
 from workflows_app.models import NodeStatus, Run, RunNode, RunStatus, Workflow
@@ -25,6 +25,10 @@ MANY = 'version: "1.0"\nblocks:\n' + "".join(
     f"  {name}:\n    type: code\n    code: 'def main(data): return 1'\n    assertions:\n      - {{type: contains, value: ok}}\n"
     for name in BLOCKS
 )
+
+
+def ingest(reported: dict[str, Any]) -> Ingested:
+    return Report(reported).store()
 
 
 def at_the_same_time(jobs: list[Callable[[], Any]]) -> list[Any]:

@@ -7,7 +7,7 @@ from evals_app.models import BlockStatistics, Observation
 from evals_app.observers import EvalObserver
 from evals_app.services import actions
 from evals_app.services import evaluation as evals
-from evals_app.services.ingest import ingest
+from evals_app.services.ingest import Report
 from evals_app.services.observation import rebuild_statistics
 from tests.factories import make_workflow, run_now
 from workflows_app import events, executors, services
@@ -228,7 +228,9 @@ def test_statistics_of_more_versions_and_assertions_than_are_kept_equal_a_rebuil
     )
     for number in range(75):
         nodes = [{"node_id": "say", "output": "a1", "soul_version": f"v{number * 11 % 70}"}]
-        ingest({"workflow": "many", "external_id": str(number), "status": "completed", "nodes": nodes})
+        Report(
+            {"workflow": "many", "external_id": str(number), "status": "completed", "nodes": nodes}
+        ).store()
     row = BlockStatistics.objects.get(node_id="say")
     assert len(row.slices["soul_version"]) == 60
     assert {one["count"] for one in row.slices["assertion"].values()} == {75}

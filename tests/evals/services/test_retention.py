@@ -14,7 +14,7 @@ from django.utils import timezone
 
 from evals_app.models import BlockStatistics, Observation, PinnedBaseline
 from evals_app.services import actions, retention
-from evals_app.services.ingest import ingest
+from evals_app.services.ingest import Report
 from evals_app.services.observation import rebuild_statistics
 from tests.factories import make_workflow
 from tests.timing import wait_until_blocked
@@ -28,7 +28,7 @@ def run_of(age_days: float, number: int) -> Run:
     """A run that ended so many days ago."""
     nodes = [{"node_id": "shout", "output": "HELLO"}]
     report = {"workflow": "shout", "external_id": str(number), "status": "completed", "nodes": nodes}
-    run = ingest(report).run
+    run = Report(report).store().run
     moment = timezone.now() - timedelta(days=age_days)
     Run.objects.filter(pk=run.pk).update(created_at=moment, finished_at=moment)
     return run
