@@ -255,7 +255,7 @@ class Execution:
         return ChildResult(
             run_id="eval",
             status="failed" if failure else "completed",
-            outputs={} if failure else child.plan.outputs(),
+            outputs={} if failure else child.plan.context.outputs(),
             error=failure.to_dict() if failure else None,
             cost_usd=None if cost is None else Decimal(str(cost)),
             tokens=Tokens(prompt=child.token_count("prompt"), completion=child.token_count("completion")),

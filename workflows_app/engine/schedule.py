@@ -120,10 +120,6 @@ class Plan:
         """Whether no node is left to run: all done, or the run has failed."""
         return self.failure is not None or not self._ready
 
-    def outputs(self) -> dict[str, Any]:
-        """The outputs of the run so far."""
-        return self.context.outputs()
-
     def record(self, record: NodeRecord) -> None:
         """Take in what became of a node; a second record of a finished one changes nothing."""
         self._note(record)

@@ -100,7 +100,7 @@ class RunDriver:
             self._stop_running()
             services.fail_run(self.lease, plan.failure.kind, plan.failure.message)
         else:
-            services.finish_run(self.lease, RunStatus.COMPLETED, outputs=plan.outputs())
+            services.finish_run(self.lease, RunStatus.COMPLETED, outputs=plan.context.outputs())
 
     # Resuming
 

@@ -107,7 +107,7 @@ async def test_a_review_loop_on_the_built_in_provider(sandbox: Sandbox) -> None:
     tools = tools_for(definition, make_provider("demo"), souls=definition.souls, sandbox=sandbox)
     plan, _ = await run_to_end(definition, tools, inputs={"topic": "heat pumps"})
     assert plan.failure is None
-    outputs = plan.outputs()
+    outputs = plan.context.outputs()
     assert outputs["words"] > 20
     assert outputs["verdict"] in ("pass", "fail")
 
@@ -123,7 +123,7 @@ async def test_urgent_messages_take_the_long_way(sandbox: Sandbox) -> None:
         "exit_id": "law",
         "output": "[Law on [URGENT leak]]",
     }
-    assert plan.outputs() == {"reply": "[Reply]"}
+    assert plan.context.outputs() == {"reply": "[Reply]"}
 
 
 async def test_other_messages_end_where_their_exit_does(sandbox: Sandbox) -> None:

@@ -12,13 +12,13 @@ def test_a_frozen_block_is_not_run_and_its_output_is_read() -> None:
     (step,) = plan.ready()
     assert plan.context.at(step).render("{{ a.n }} {{ b }}") == "1 text"
     assert drive(plan) == ["c#1"]
-    assert plan.outputs() == {"c": "c 1"}
+    assert plan.context.outputs() == {"c": "c 1"}
 
 
 def test_a_plan_with_everything_frozen_is_finished_at_once() -> None:
     plan = Plan(define("a", "b"), frozen={"a": "x", "b": "y"})
     assert plan.is_finished
-    assert plan.outputs() == {"b": "y"}
+    assert plan.context.outputs() == {"b": "y"}
 
 
 def test_a_frozen_block_still_chooses_its_exit() -> None:

@@ -39,7 +39,7 @@ async def test_code_reads_what_is_upstream_and_gives_json(sandbox: Sandbox) -> N
     a, b = results["a"], results["b"]
     assert isinstance(a, BlockResult) and isinstance(b, BlockResult)
     assert (a.output, a.exit_handle) == ('{"n": 5, "exit_handle": "big"}', "big")
-    assert plan.outputs() == {"b": "10"}
+    assert plan.context.outputs() == {"b": "10"}
     assert b.details["stdout"] == "hello\n"
     assert b.cost_usd == 0
 
@@ -50,7 +50,7 @@ async def test_a_loop_of_code_carries_its_count(sandbox: Sandbox) -> None:
         block("add", "return int(data['before']['add'] or 0) + data['round']"),
     )
     plan, _ = await run_to_end(definition, tools_for(definition, sandbox=sandbox))
-    assert plan.outputs() == {"count": "6"}
+    assert plan.context.outputs() == {"count": "6"}
 
 
 async def test_an_exception_fails_the_block_with_its_type_and_line(sandbox: Sandbox) -> None:

@@ -251,7 +251,7 @@ async def test_dispatch_asks_every_branch_and_lists_the_answers() -> None:
     provider = ScriptedProvider(lambda request: f"re: {request.prompt}")
     plan, results = await run_to_end(definition, tools_for(definition, provider, sandbox=Echo()))
     assert {request.prompt for request in provider.asked} == {"Do law", "Do tax"}
-    assert plan.outputs() == {
+    assert plan.context.outputs() == {
         "team": '[{"exit_id": "law", "output": "re: Do law"}, {"exit_id": "tax", "output": "re: Do tax"}]'
     }
     join = results["team"]

@@ -188,7 +188,7 @@ def test_blocks_side_by_side_do_not_see_each_other() -> None:
 def test_outputs_are_the_texts_of_the_last_blocks_that_ran() -> None:
     plan = Plan(define("a", "b", "c", "rescue", edges=["a > b : x", "a > c : y", "b ! rescue"]))
     drive(plan, outcomes(a="x"))
-    assert plan.outputs() == {"b": "b 1"}
+    assert plan.context.outputs() == {"b": "b 1"}
 
 
 def test_declared_outputs_come_from_their_sources() -> None:
@@ -203,7 +203,7 @@ def test_declared_outputs_come_from_their_sources() -> None:
         inputs={"topic": "tea"},
     )
     assert plan.is_finished
-    assert plan.outputs() == {"title": 3, "topic": "tea", "nothing": None}
+    assert plan.context.outputs() == {"title": 3, "topic": "tea", "nothing": None}
 
 
 @pytest.mark.parametrize(
