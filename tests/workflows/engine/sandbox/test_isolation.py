@@ -1,6 +1,7 @@
 """Code that tries to get out: at the server's secrets, the network, other processes, the disk."""
 
 import os
+import platform
 import shutil
 import socket
 import tempfile
@@ -228,6 +229,54 @@ def test_other_processes_cannot_be_signalled(any_sandbox):
         result = run(any_sandbox, f"import os\n{call}\nreturn 1", data)
         assert result.error_type in ("ProcessLookupError", "PermissionError"), (call, result)
     assert run(any_sandbox, "return 1").output == 1
+
+
+def test_its_own_group_is_of_its_own_processes(any_sandbox):
+    zygote = any_sandbox.pid
+    assert run(any_sandbox, "import os\nreturn os.getsid(0) == os.getpgid(0) == os.getpid()").output is True
+    handler = "import os, signal\nsignal.signal(15, signal.SIG_IGN)\n"
+    run(any_sandbox, handler + "os.kill(0, 15)\nreturn 1")
+    assert run(any_sandbox, "return 1").output == 1
+    assert any_sandbox.pid == zygote
+
+
+# Through ctypes: the interpreter's other extension modules may be closed to the block's user.
+LIBC = """
+import ctypes, os
+libc = ctypes.CDLL(None, use_errno=True)
+reader, writer = os.pipe()
+target = ctypes.byref(ctypes.c_int(data['pid']))
+if libc.{call} < 0:
+    raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+return 1
+"""
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "fcntl(reader, 8, data['pid'])",
+        "fcntl(reader, 10, 9)",
+        "fcntl(reader, 15, (ctypes.c_int * 2)(1, data['pid']))",
+        "ioctl(100, 0x8901, target)",
+        "ioctl(100, 0x8902, target)",
+        "sched_setaffinity(data['pid'], 8, (ctypes.c_ulong * 1)(1))",
+        "sched_setscheduler(data['pid'], 5, ctypes.byref(ctypes.c_int(0)))",
+        "setpriority(0, data['pid'], 19)",
+        "setpriority(2, 0, 19)",
+        "syscall(data['ioprio_set'], 3, 0, 0)",
+    ],
+    ids="F_SETOWN F_SETSIG F_SETOWN_EX FIOSETOWN SIOCSPGRP affinity scheduler priority user ioprio".split(),
+)
+def test_other_processes_cannot_be_slowed_or_made_targets(started, call):
+    data = {"pid": os.getpid(), "ioprio_set": 251 if platform.machine() == "x86_64" else 30}
+    result = run(started("no namespaces"), LIBC.format(call=call), data)
+    assert result.error_type == "PermissionError", result
+
+
+@pytest.mark.parametrize("call", ["fcntl(reader, 3)", "sched_yield()", "ioctl(reader, 0x541B, target)"])
+def test_harmless_calls_of_the_same_kind_work(started, call):
+    assert run(started("no namespaces"), LIBC.format(call=call), {"pid": 1}).output == 1
 
 
 def test_killing_all_it_can_see_harms_only_itself(started):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import errno
 import struct
+from collections.abc import Sequence
 
 from . import linux
 
@@ -92,14 +93,27 @@ _NUMBERS: dict[str, tuple[int | None, int | None]] = {
 }
 _CLONE, _CLONE3, _SOCKETPAIR, _PRCTL, _PRLIMIT = (56, 220), (435, 435), (53, 199), (157, 167), (302, 261)
 _FORKS: tuple[tuple[int | None, int | None], ...] = ((57, None), (58, None))
-_SIGNALS: tuple[tuple[int, int], ...] = (
+_OWN_PID_ONLY: tuple[tuple[int, int], ...] = (
     (62, 129),  # kill
     (200, 130),  # tkill
     (234, 131),  # tgkill
     (129, 138),  # rt_sigqueueinfo
     (297, 240),  # rt_tgsigqueueinfo
     (434, 434),  # pidfd_open
+    (203, 122),  # sched_setaffinity
+    (144, 119),  # sched_setscheduler
+    (142, 118),  # sched_setparam
+    (314, 274),  # sched_setattr
 )
+# Priorities of a group's or user's processes, and signals to what a descriptor names.
+_REACH_OTHERS: tuple[tuple[int, int], ...] = (
+    (141, 140),  # setpriority
+    (251, 30),  # ioprio_set
+    (424, 424),  # pidfd_send_signal
+)
+# A descriptor's owner is signalled for it; the last two are the same as requests to a socket.
+_FCNTL, _IOCTL = (72, 25), (16, 29)
+_F_SETOWN, _F_SETSIG, _F_SETOWN_EX, _FIOSETOWN, _SIOCSPGRP = 8, 10, 15, 0x8901, 0x8902
 
 
 def _op(code: int, value: int, if_true: int = 0, if_false: int = 0) -> bytes:
@@ -121,7 +135,7 @@ def _rule(number: int | None, body: list[bytes]) -> list[bytes]:
     return [_op(_JUMP_EQUAL, number, 0, len(body) + 1), *body, _op(_LOAD, _NUMBER)]
 
 
-def _refuse_all(numbers: list[int | None]) -> list[bytes]:
+def _refuse_all(numbers: Sequence[int | None]) -> list[bytes]:
     """Send many calls to one refusal: the kernel compiles the filter for each block, so it is short."""
     known = [number for number in numbers if number is not None]
     tests = [_op(_JUMP_EQUAL, number, len(known) - place) for place, number in enumerate(known)]
@@ -132,7 +146,7 @@ def build(*, has_own_pids: bool, pid: int) -> ctypes.Array[ctypes.c_char]:
     """Make the filter; raises where this machine's system calls are not known.
 
     Without a PID namespace nothing could be sure to end what a block forks, so it may not fork,
-    and may signal only itself.
+    and may signal and schedule only itself.
     """
     if linux.MACHINE not in _AUDIT_ARCH:
         raise linux.Unsupported("no system call table for this machine")
@@ -158,8 +172,14 @@ def build(*, has_own_pids: bool, pid: int) -> ctypes.Array[ctypes.c_char]:
     if not has_own_pids:
         for fork in _FORKS:
             program += _rule(fork[column], [_refuse()])
-        for signal_call in _SIGNALS:
-            program += _rule(signal_call[column], [_argument(0), _op(_JUMP_EQUAL, pid, 1, 0), _refuse()])
+        for call in _OWN_PID_ONLY:
+            program += _rule(call[column], [_argument(0), _op(_JUMP_EQUAL, pid, 1, 0), _refuse()])
+        program += _refuse_all([numbers[column] for numbers in _REACH_OTHERS])
+        for call, requests in (
+            (_FCNTL, [_F_SETOWN, _F_SETSIG, _F_SETOWN_EX]),
+            (_IOCTL, [_FIOSETOWN, _SIOCSPGRP]),
+        ):
+            program += _rule(call[column], [_argument(1), *_refuse_all(requests)])
     program.append(_op(_RETURN, _ALLOW))
     text = b"".join(program)
     return ctypes.create_string_buffer(text, len(text))

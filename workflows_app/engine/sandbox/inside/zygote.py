@@ -128,8 +128,7 @@ class Zygote:
         pid = fork_into_namespace(self.pid_namespace)
         if pid == 0:
             try:
-                if not self.isolation.namespaces:
-                    os.setsid()
+                os.setsid()  # a signal to its own group would reach the zygote, also from a namespace
                 # Without a user of its own a block's processes are counted together with others'.
                 counted_too = 0 if uid else self.tools.others + len(taken)
                 cell = confine.Cell(self.isolation, self.tools, folder, uid, counted_too)
