@@ -18,6 +18,8 @@ MAX_CANDIDATES = 1_000
 MAX_DEPTH = 400
 #: Characters of a pattern or a path; longer ones take too long to compile.
 MAX_PATTERN_LENGTH = 10_000
+#: Characters of a pattern whose repeats are written out; each takes some 300 bytes once compiled.
+MAX_REPEATED_LENGTH = 100_000
 #: Machine words an edit distance may touch, about half a second.
 MAX_DISTANCE_WORK = 200_000_000
 

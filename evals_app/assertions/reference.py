@@ -72,6 +72,7 @@ No output and no configuration hangs a run. What reaches a limit ends as an erro
 | levels of nesting in JSON | {limits.MAX_DEPTH:,} |
 | digits of an integer in JSON | {sys.int_info.default_max_str_digits:,} |
 | length of a pattern or a path | {limits.MAX_PATTERN_LENGTH:,} characters |
+| length of a pattern with its repeats written out (`(?:ab){{3}}` is `ababab`) | {limits.MAX_REPEATED_LENGTH:,} characters |
 | work for an edit distance, roughly the shorter length times twice the threshold | {limits.MAX_DISTANCE_WORK * 64:,} cells |
 
 ## Notes

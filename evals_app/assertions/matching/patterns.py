@@ -13,7 +13,12 @@ from functools import lru_cache
 from typing import Any
 
 from evals_app.assertions.base import BadOption
-from evals_app.assertions.limits import MAX_PATTERN_LENGTH, CannotCheck, PatternBudget
+from evals_app.assertions.limits import (
+    MAX_PATTERN_LENGTH,
+    MAX_REPEATED_LENGTH,
+    CannotCheck,
+    PatternBudget,
+)
 
 # The parts of a pattern that belong together; everything else is a character.
 _TOKEN = re.compile(
@@ -24,6 +29,7 @@ _TOKEN = re.compile(
     r"|(?P<set>\[\^?\]?(?:\\.|[^\]\\])*\])",  # first in a set, a closing bracket is literal
     re.DOTALL,
 )
+_LEAST_REPEATS = re.compile(r"\{([0-9]+)")
 _LITERAL_RUN = 100
 _ALWAYS = "(?!(?!))"
 _VERBOSE = re.compile(r"\(\?[a-z]*x")
@@ -77,7 +83,9 @@ def compile_pattern(pattern: str) -> TimedPattern:
         raise BadOption(f"{quoted} does not compile: {error}") from None
     except regex.error as error:
         raise BadOption(f"{quoted} cannot be searched with a time limit: {error}") from None
-    except (RecursionError, OverflowError, MemoryError) as error:
+    except BadOption as error:
+        raise BadOption(f"{quoted} {error.message}") from None
+    except (RecursionError, OverflowError, MemoryError, ValueError) as error:
         raise BadOption(f"{quoted} is too complicated to compile ({type(error).__name__})") from None
 
 
@@ -96,6 +104,7 @@ def translate_for_matcher(pattern: str) -> str:
     verbose = _VERBOSE.search(pattern) is not None
     out: list[str] = []
     run = at = 0
+    written_out = _WrittenOut()
     while at < len(pattern):
         token = _TOKEN.match(pattern, at)
         kind = token.lastgroup if token else None
@@ -103,6 +112,8 @@ def translate_for_matcher(pattern: str) -> str:
         if kind is None and verbose and text == "#":
             text = pattern[at:].partition("\n")[0]
         at += len(text)
+        if not (verbose and kind is None and (text.isspace() or text[0] == "#")):
+            written_out.add(kind, text)
         if kind == "quantifier":
             run = 0
         else:
@@ -115,6 +126,33 @@ def translate_for_matcher(pattern: str) -> str:
             text = "[" + re.sub(r"(\\.)|\[", lambda match: match[1] or "\\[", text[1:], flags=re.DOTALL)
         out.append("\\{" if text == "{" else text)
     return "".join(out)
+
+
+class _WrittenOut:
+    """How long a pattern is when each part stands there as often as it must repeat, as the matcher compiles it."""
+
+    def __init__(self) -> None:
+        self._groups = [0]
+        self._last = 0
+
+    def add(self, kind: str | None, text: str) -> None:
+        """Count the next part, or raise BadOption when it becomes too long."""
+        groups = self._groups
+        if kind == "quantifier":
+            least = _LEAST_REPEATS.match(text)
+            size = self._last * max(1, int(least[1]) if least else 1)
+            groups[-1] += size - self._last
+        elif text[0] == "(" and (text[-1] != ")" or text.startswith("(?(")):
+            groups.append(1)
+            return
+        else:
+            size = groups.pop() if text == ")" and kind is None and len(groups) > 1 else 1
+            groups[-1] += size
+        self._last = size
+        if groups[-1] > MAX_REPEATED_LENGTH:
+            raise BadOption(
+                f"repeats too much: written out it has more than {MAX_REPEATED_LENGTH:,} characters"
+            )
 
 
 def quote(text: str, limit: int = 60) -> str:

@@ -10,7 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evals_app.assertions import AssertionContext, BadOption, compile_assertions, run_assertion
+from evals_app.assertions import (
+    AssertionContext,
+    BadOption,
+    compile_assertions,
+    run_assertion,
+    validate_assertions,
+)
 from evals_app.assertions.limits import PatternBudget
 from evals_app.assertions.matching.patterns import compile_pattern
 from tests.timing import PROMPTLY
@@ -152,3 +158,31 @@ def test_a_reason_shows_a_pattern_as_it_was_written():
     assert (
         repr("it's\n") in run_assertion({"type": "regex", "value": "it's\n"}, AssertionContext("ok")).reason
     )
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        "a{20000000}",
+        "(?:a{65000}){65000}",
+        "(a)(?(1)b{1000}){1000}",
+        "(?x)(?:a {1000}) # thousands\n {1000}",
+        "(?:a{400}){400}|b",
+        "a{" + "9" * 5_000 + "}",
+    ],
+)
+@pytest.mark.parametrize("place", ["regex", "schema", "property names"])
+def test_pattern_that_repeats_too_much_is_refused(pattern, place):
+    config = {
+        "regex": {"type": "regex", "value": pattern},
+        "schema": {"type": "is-json", "value": {"pattern": pattern}},
+        "property names": {"type": "is-json", "value": {"patternProperties": {pattern: {}}}},
+    }[place]
+    (problem,) = validate_assertions([config])
+    assert "repeats too much" in problem.message or "too complicated" in problem.message
+    assert run_assertion(config, AssertionContext('"a"')).error
+
+
+@pytest.mark.parametrize("pattern", ["a{50000}", "(?:a{100}){100}", "[ab]{0,60000}$", "x{1,5}(?:y{2}z){3,}"])
+def test_pattern_that_repeats_within_the_limit_is_taken(pattern):
+    assert validate_assertions([{"type": "regex", "value": pattern}]) == []
