@@ -9,7 +9,7 @@ from typing import Any
 from workflows_app.engine.blocks.base import BLOCKS, Block, Call, Tools
 from workflows_app.engine.definition import BaseBlockDef, WorkflowDefinition
 from workflows_app.engine.records import Step
-from workflows_app.engine.results import BlockFailure, BlockResult
+from workflows_app.engine.results import BlockFailure, BlockResult, plausible
 from workflows_app.engine.values.context import RunContext
 from workflows_app.engine.values.exits import choose_exit
 from workflows_app.engine.values.outputs import storable
@@ -23,20 +23,32 @@ async def run_block(
     call = Call(step, definition, context.at(step), tools)
     try:
         call.warnings.extend(tools.spend.check_start(block.id))
-        result = await _within_time(BLOCKS[block.type](call), block, tools)
+        result = _storable(await _within_time(BLOCKS[block.type](call), block, tools))
         exit_handle = result.exit_handle
         if step.branch is None:
             exit_handle = choose_exit(block, result.output, exit_handle, call.context)
     except BlockFailure as failure:
-        failure.message, failure.details = storable(failure.message), storable(failure.details)
+        failure.kind, failure.message = storable(failure.kind), storable(failure.message)
+        failure.details = storable(failure.details)
         raise
     details = {**result.details, "warnings": call.warnings} if call.warnings else result.details
+    return replace(result, exit_handle=exit_handle, details=details)
+
+
+def _storable(result: BlockResult) -> BlockResult:
+    """The result as every database takes it, whatever a provider or code gave: else the block would run again."""
+    tokens = result.tokens
+    is_plausible = tokens is None or None not in (plausible(tokens.prompt), plausible(tokens.completion))
     return replace(
         result,
         output=storable(result.output),
+        exit_handle=storable(result.exit_handle),
+        latency_ms=plausible(result.latency_ms),
+        cost_usd=plausible(result.cost_usd),
+        tokens=tokens if is_plausible else None,
         prompt=storable(result.prompt),
-        exit_handle=exit_handle,
-        details=storable(details),
+        error=storable(result.error),
+        details=storable(result.details),
     )
 
 

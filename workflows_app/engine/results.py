@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from decimal import Decimal
-from typing import Any
+from typing import Any, Final, TypeVar
+
+Number = TypeVar("Number", int, float, Decimal)
+# Far more than any call takes, and far less than 64 bits, so that totals over millions of them can be stored.
+LARGEST_FIGURE: Final = 10**12
+
+
+def plausible(figure: Number | None) -> Number | None:
+    """A reported figure; None for one that nobody can mean and no database can add up: negative, NaN, or endless."""
+    return figure if figure is not None and 0 <= figure <= LARGEST_FIGURE else None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,8 +11,9 @@ from django.db.models.functions import Now
 
 from tests.factories import SOUL, finish, make_workflow
 from tests.timing import PROMPTLY, wait_until, wait_until_blocked
-from tests.workflows.engine.providers.openai_server import OpenAIServer, slow
+from tests.workflows.engine.providers.openai_server import OpenAIServer, chat, slow
 from workflows_app import events, executors, services
+from workflows_app.engine.providers import ChatRequest, ChatResponse, Provider
 from workflows_app.engine.records import Step
 from workflows_app.models import NodeStatus, Run, RunNode, RunStatus
 from workflows_app.security import credentials
@@ -181,16 +182,66 @@ def test_cancel_and_failure_at_once_do_not_wait_for_each_other(transactional_db)
     assert Run.objects.get().status == RunStatus.CANCELLED
 
 
+def start_asking(server: OpenAIServer, settings) -> Run:
+    settings.OPENAI_BASE_URL, settings.OPENAI_API_KEY = server.url, "sk-test-0123456789"
+    credentials.forget()
+    yaml = SOUL.replace(
+        "provider: demo, model_name: demo-small", "provider: openai, model_name: gpt-4o-mini"
+    ) + ('version: "1.0"\nblocks:\n  ask: {type: llm, soul_ref: analyst, prompt: Hello}\n')
+    return services.start_run(make_workflow(yaml, "asking"))
+
+
 def test_cancel_reaches_into_a_provider_call(executor, settings):
     with OpenAIServer(slow(20)) as server:
-        settings.OPENAI_BASE_URL, settings.OPENAI_API_KEY = server.url, "sk-test-0123456789"
-        credentials.forget()
-        yaml = SOUL.replace(
-            "provider: demo, model_name: demo-small", "provider: openai, model_name: gpt-4o-mini"
-        ) + ('version: "1.0"\nblocks:\n  ask: {type: llm, soul_ref: analyst, prompt: Hello}\n')
-        run = services.start_run(make_workflow(yaml, "asking"))
+        run = start_asking(server, settings)
         wait_until(lambda: server.requests)
         assert cancelled_promptly(executor, run)
+
+
+@pytest.mark.storage
+@pytest.mark.parametrize("count", [-5, 10**30, 2**62], ids=["negative", "100 bits", "63 bits in total"])
+def test_tokens_that_no_database_adds_up_are_unknown_and_the_call_is_made_once(executor, settings, count):
+    with OpenAIServer(chat(prompt_tokens=count, completion_tokens=count)) as server:
+        run = finish(start_asking(server, settings))
+        assert run.status == RunStatus.COMPLETED
+        assert len(server.requests) == 1
+    node = run.nodes.get()
+    assert (node.tokens, node.cost_usd, run.total_tokens) == (None, None, 0)
+
+
+class OddProvider(Provider):
+    """Reports what cannot be."""
+
+    async def complete(self, request: ChatRequest) -> ChatResponse:
+        return ChatResponse(
+            text="a\0b\ud800",
+            prompt_tokens=-1,
+            completion_tokens=10**25,
+            cached_tokens=10**25,
+            model="odd\0",
+            latency_ms=float("inf"),
+            cost_usd=float("nan"),
+        )
+
+
+@pytest.mark.storage
+def test_odd_figures_of_any_provider_are_unknown(executor, monkeypatch):
+    monkeypatch.setattr(executor.resources, "provider", lambda *_: OddProvider())
+    yaml = SOUL + 'version: "1.0"\nblocks:\n  ask: {type: llm, soul_ref: analyst, prompt: Hello}\n'
+    run = finish(services.start_run(make_workflow(yaml, "odd")))
+    assert attempts(run) == [("ask", 1, NodeStatus.COMPLETED)]
+    node = run.nodes.get()
+    assert (node.output, node.details["model"]) == ("a\ufffdb\ufffd", "odd\ufffd")
+    assert (node.tokens, node.cost_usd, run.cost_usd) == (None, None, None)
+    assert 0 <= node.latency_ms < 60_000, "measured, where the reported one cannot be"
+
+
+@pytest.mark.storage
+def test_exit_that_no_database_keeps_is_made_storable_and_the_block_runs_once(executor):
+    yaml = SLEEPER.replace("time.sleep(20)", 'return {"exit_handle": "x\\0"}')
+    run = finish(services.start_run(make_workflow(yaml, "leaving")))
+    assert attempts(run) == [("sleep", 1, NodeStatus.COMPLETED)]
+    assert run.nodes.get().exit_handle == "x\ufffd"
 
 
 @pytest.mark.storage

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any, ClassVar, Self
 
+from workflows_app.engine.results import plausible
 from workflows_app.engine.values.paths import suggestion
 
 
@@ -29,7 +30,7 @@ class ChatRequest:
 
 @dataclass(frozen=True)
 class ChatResponse:
-    """A model's answer; what the provider did not report is None, never 0."""
+    """A model's answer; what the provider did not report, or cannot mean, is None, never 0."""
 
     text: str
     prompt_tokens: int | None
@@ -38,6 +39,14 @@ class ChatResponse:
     model: str = ""
     latency_ms: float | None = None  # simulated, to be recorded instead of the measured one: demo only
     cost_usd: Decimal | float | None = None  # only where the provider itself knows
+
+    def __post_init__(self) -> None:
+        for name in ("prompt_tokens", "completion_tokens", "cached_tokens"):
+            count = getattr(self, name)
+            is_count = isinstance(count, int) and not isinstance(count, bool)
+            object.__setattr__(self, name, plausible(count) if is_count else None)
+        if self.cost_usd is not None and plausible(float(self.cost_usd)) is None:
+            object.__setattr__(self, "cost_usd", None)
 
 
 class ProviderError(Exception):

@@ -320,17 +320,15 @@ def read_answer(answer: Any, model: str) -> ChatResponse:
     name = answer.get("model")
     return ChatResponse(
         text=storable(text),
-        prompt_tokens=_count(usage, "prompt_tokens"),
-        completion_tokens=_count(usage, "completion_tokens"),
-        cached_tokens=_count(details, "cached_tokens"),
+        prompt_tokens=_reported(usage, "prompt_tokens"),
+        completion_tokens=_reported(usage, "completion_tokens"),
+        cached_tokens=_reported(details, "cached_tokens"),
         model=storable(name)[:200] if isinstance(name, str) and name else model,
     )
 
 
-def _count(values: Any, name: str) -> int | None:
-    """A number of tokens, or None where the server reported none or no valid one."""
-    value = values.get(name) if isinstance(values, dict) else None
-    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+def _reported(values: Any, name: str) -> Any:
+    return values.get(name) if isinstance(values, dict) else None
 
 
 def _server_error(content: bytes) -> tuple[str, str]:
