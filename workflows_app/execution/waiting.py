@@ -1,13 +1,18 @@
-"""Waiting for runs to end: any number of callers, one query at a time, no thread and no connection each."""
+"""Waiting for runs to end: any number of callers, one query at a time, no thread and no connection each.
+
+A run that ends in this process wakes its callers; one of another process is found by looking.
+"""
 
 from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
 from collections.abc import Iterable
+from contextlib import suppress
 from datetime import timedelta
+from typing import Any
 from uuid import UUID
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, ref
 
 import structlog
 from django.db import DatabaseError, connection
@@ -15,6 +20,7 @@ from django.db.models import Q
 from django.db.models.functions import Now
 
 from workflows_app.models import TERMINAL, Run
+from workflows_app.signals import run_finished
 
 log = structlog.get_logger("runsight.waiting")
 
@@ -27,6 +33,10 @@ class _Poller:
     """Reads the table for every run that is waited for on one event loop."""
 
     def __init__(self) -> None:
+        self.loop = ref(asyncio.get_running_loop())  # which would live as long as this otherwise
+        self.has_ended = asyncio.Event()  # a run that is waited for, in this process
+        # Receivers are called in the order in which they connected: what acts on the end of a run has by then.
+        run_finished.connect(self._on_run_finished)
         self.waiting: defaultdict[UUID, set[asyncio.Event]] = defaultdict(set)
         self.task: asyncio.Task[None] | None = None
 
@@ -56,7 +66,15 @@ class _Poller:
             for run_id in ended:
                 for event in self.waiting.get(run_id, ()):
                     event.set()
-            await asyncio.sleep(POLL_SECONDS)
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self.has_ended.wait(), POLL_SECONDS)
+            self.has_ended.clear()
+
+    def _on_run_finished(self, sender: Any, run: Run, **_: Any) -> None:
+        """Look at once; called in the thread that ended the run."""
+        loop = self.loop()
+        if run.pk in self.waiting and loop is not None and not loop.is_closed():
+            loop.call_soon_threadsafe(self.has_ended.set)
 
 
 _pollers: WeakKeyDictionary[asyncio.AbstractEventLoop, _Poller] = WeakKeyDictionary()
@@ -64,7 +82,10 @@ _pollers: WeakKeyDictionary[asyncio.AbstractEventLoop, _Poller] = WeakKeyDiction
 
 async def until_ended(run_id: UUID, seconds: float) -> bool:
     """Return when a run has ended and its end was acted on; False if the time was over first."""
-    return await _pollers.setdefault(asyncio.get_running_loop(), _Poller()).wait(run_id, seconds)
+    loop = asyncio.get_running_loop()
+    if loop not in _pollers:
+        _pollers[loop] = _Poller()
+    return await _pollers[loop].wait(run_id, seconds)
 
 
 def ended_among(run_ids: list[UUID]) -> Iterable[UUID]:

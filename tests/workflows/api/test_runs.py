@@ -149,6 +149,21 @@ def test_waiting_answers_with_the_finished_run_and_its_evaluation(live_site: str
     assert Run.objects.get().observed_at is not None
 
 
+def test_a_run_that_ends_in_this_process_wakes_its_caller(
+    live_site: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_workflow(EXAMPLE_YAML, "analysis")
+    monkeypatch.setattr("workflows_app.execution.waiting.POLL_SECONDS", 60)
+    began = time.monotonic()
+    response = httpx2.post(
+        f"{live_site}{START}?wait=30",
+        json={"inputs": {"topic": "rain"}},
+        headers={"Authorization": authorization("operator")},
+        timeout=40,
+    )
+    assert response.json()["status"] == "completed" and time.monotonic() - began < 25
+
+
 @pytest.mark.storage
 def test_waiting_holds_neither_threads_nor_connections(
     live_site: str, monkeypatch: pytest.MonkeyPatch

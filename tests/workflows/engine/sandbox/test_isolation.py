@@ -266,7 +266,18 @@ return 1
         "setpriority(2, 0, 19)",
         "syscall(data['ioprio_set'], 3, 0, 0)",
     ],
-    ids="F_SETOWN F_SETSIG F_SETOWN_EX FIOSETOWN SIOCSPGRP affinity scheduler priority user ioprio".split(),
+    ids=[
+        "F_SETOWN",
+        "F_SETSIG",
+        "F_SETOWN_EX",
+        "FIOSETOWN",
+        "SIOCSPGRP",
+        "affinity",
+        "scheduler",
+        "priority",
+        "user",
+        "ioprio",
+    ],
 )
 def test_other_processes_cannot_be_slowed_or_made_targets(started, call):
     data = {"pid": os.getpid(), "ioprio_set": 251 if platform.machine() == "x86_64" else 30}
