@@ -111,7 +111,7 @@ class ExecutionService:
 
     def execute(self, run_id: UUID | str) -> bool:
         """Execute a run in this thread, if it is free; called by commands and Celery tasks."""
-        lease = leases.claim(run_id, leases.dead_owners())
+        lease = self._claim(run_id, leases.dead_owners())
         if lease is None:
             return False
         if not connection.in_atomic_block:  # within a transaction nobody else sees the run
@@ -133,11 +133,15 @@ class ExecutionService:
             self._swept = time.monotonic()
         while self._woken and not self._stopping.is_set() and self._slots.acquire(blocking=False):
             run_id, dead = self._woken.popleft()
-            lease = leases.claim(run_id, dead)
+            lease = self._claim(run_id, dead)
             if lease is None:
                 self._slots.release()
             else:
                 self._pool.submit(self._drive_in_slot, lease)
+
+    def _claim(self, run_id: UUID | str, dead: Collection[str]) -> leases.Lease | None:
+        """Take a run, but not from ourselves: a lease that ran out while this process stood still is renewed instead."""
+        return None if UUID(str(run_id)) in self._drivers else leases.claim(run_id, dead)
 
     def _sweep(self) -> None:
         """Find runs without an owner, and what a process that died may not have sent."""
@@ -156,7 +160,7 @@ class ExecutionService:
         waiting = leases.claimable(leases.dead_owners(), limit=100, overdue_seconds=OVERDUE_SECONDS)
         # By fence: a run that was woken, taken and orphaned since is news.
         for key in Run.objects.filter(pk__in=waiting).order_by("created_at").values_list("pk", "fence"):
-            if key not in self._woken_at:
+            if key not in self._woken_at and key[0] not in self._drivers:
                 wake(key[0])
                 self._woken_at[key] = now + (WAKE_ORPHAN_SECONDS if key[1] else WAKE_WAITING_SECONDS)
 
@@ -185,7 +189,8 @@ class ExecutionService:
         try:
             yield
         finally:
-            self._drivers.pop(driver.run.pk, None)
+            if self._drivers.get(driver.run.pk) is driver:
+                del self._drivers[driver.run.pk]
 
     # Keeping leases
 

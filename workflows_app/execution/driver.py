@@ -7,9 +7,11 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 
 import structlog
+from django.db import OperationalError, connection
 
 from workflows_app import clock, services
 from workflows_app.engine.blocks.base import ChildResult, Tools
@@ -25,10 +27,13 @@ from workflows_app.security import credentials
 from workflows_app.services.leases import MOST_TAKEOVERS, Lease, release
 from workflows_app.signals import block_completed
 
+T = TypeVar("T")
 log = structlog.get_logger("runsight.driver")
 
 # How soon a cancel, or a retry that is due, is noticed while blocks are running.
 NOTICE_SECONDS = 0.2
+# How soon a checkpoint that the database could not take is tried again.
+RETRY_SECONDS = 1.0
 
 
 @dataclass
@@ -88,7 +93,8 @@ class RunDriver:
         plan = self._resume([] if is_new else list(self.run.nodes.order_by("id")))
         while True:
             if skipped := plan.skipped():
-                for node in services.skip_nodes(self.lease, skipped, self.definition):
+                nodes = self._patiently(partial(services.skip_nodes, self.lease, skipped, self.definition))
+                for node in nodes:
                     plan.record(_record(node))
             if plan.failure or (plan.is_finished and not self.running):
                 break
@@ -154,7 +160,7 @@ class RunDriver:
 
     def _start(self, plan: Plan, step: Step) -> None:
         block = self.definition.blocks[step.block_id]
-        node = services.start_node(self.lease, step, block.type, step.attempt)
+        node = self._patiently(partial(services.start_node, self.lease, step, block.type, step.attempt))
         accesses = credentials.provider_accesses()  # here: the blocks' loop may not read tables
         tools = Tools(
             souls=self.souls,
@@ -199,17 +205,35 @@ class RunDriver:
                 result = replace(result, latency_ms=elapsed_ms)
             if (simulated := clock.simulated_clock()) is not None:
                 simulated.advance(result.latency_ms or 0.0)
-            services.finish_node(self.lease, node, result)
+            self._patiently(partial(services.finish_node, self.lease, node, result))
             _require_evaluation(node)
             plan.record(_record(node))
 
     def _fail(self, plan: Plan, node: RunNode, failure: BlockFailure) -> None:
         key = (node.node_id, node.iteration)
         delay = self._retry_delay(key, failure)
-        services.fail_node(self.lease, node, failure, will_retry=delay is not None)
+        write = partial(services.fail_node, self.lease, node, failure, will_retry=delay is not None)
+        self._patiently(write)
         if delay is not None:
             self.not_before[key] = time.monotonic() + delay
         plan.record(_record(node, will_retry=delay is not None))
+
+    def _patiently(self, write: Callable[[], T]) -> T:
+        """Repeat a write for as long as the database cannot take it and the run is ours: blocks go on meanwhile.
+
+        Giving the run back instead would execute them again. A write that was committed although its connection
+        was lost is refused when it is repeated, for its rows are there; then the run is given back.
+        """
+        while True:
+            try:
+                return write()
+            except OperationalError:
+                if connection.in_atomic_block or self.cancelled.is_set():
+                    raise
+                log.warning("the database does not take a checkpoint; trying again", exc_info=True)
+                connection.close()
+                if self.cancelled.wait(RETRY_SECONDS):
+                    raise
 
     def _stop_running(self) -> None:
         """Cancel the blocks that are being executed, and wait until they have stopped."""

@@ -73,9 +73,11 @@ def finish_node(lease: Lease, node: RunNode, result: BlockResult) -> None:
 
 
 def _update(node: RunNode, **fields: Any) -> None:
+    """Write the outcome of a node that is being executed: a second one, of a repeated write, is refused."""
+    if not RunNode.objects.filter(pk=node.pk, status=NodeStatus.RUNNING).update(**fields):
+        raise RuntimeError(f"{node.node_id} is not being executed any more.")
     for name, value in fields.items():
         setattr(node, name, value)
-    node.save(update_fields=fields)
 
 
 @transaction.atomic

@@ -5,7 +5,7 @@ import time
 from datetime import timedelta
 
 import pytest
-from django.db import connection, transaction
+from django.db import OperationalError, connection, transaction
 from django.db.models import F
 from django.db.models.functions import Now
 
@@ -15,6 +15,7 @@ from tests.workflows.engine.providers.openai_server import OpenAIServer, chat, s
 from workflows_app import events, executors, services
 from workflows_app.engine.providers import ChatRequest, ChatResponse, Provider
 from workflows_app.engine.records import Step
+from workflows_app.execution.driver import RunDriver
 from workflows_app.models import NodeStatus, Run, RunNode, RunStatus
 from workflows_app.security import credentials
 from workflows_app.services import leases
@@ -355,3 +356,75 @@ def test_stopping_the_executor_fails_no_block(transactional_db, monkeypatch):
     assert run.status == RunStatus.RUNNING
     assert not run.nodes.filter(status=NodeStatus.FAILED).exists()
     assert leases.claim(run.pk) is not None, "it was not given back"
+
+
+ONE_AND_A_HALF_SECONDS = SLEEPER.replace("time.sleep(20)", "time.sleep(1.5)\n          return 'done'")
+
+
+@pytest.mark.storage
+@pytest.mark.parametrize("door", ["sweep", "message"])
+def test_process_that_stood_still_goes_on_with_its_own_runs(executor, door):
+    run = services.start_run(make_workflow(ONE_AND_A_HALF_SECONDS, "sleeper"))
+    wait_until(lambda: run.nodes.filter(status=NodeStatus.RUNNING).exists())
+    Run.objects.filter(pk=run.pk).update(lease_expires_at=Now() - timedelta(seconds=1))
+    if door == "sweep":
+        executor._swept = -executors.SWEEP_SECONDS
+        executor.wake(run.pk)
+    else:
+        assert not executor.execute(run.pk), "it executes here already"
+    run = finish(run)
+    assert attempts(run) == [("sleep", 1, NodeStatus.COMPLETED)]
+    assert (run.status, run.takeovers, run.fence) == (RunStatus.COMPLETED, 0, 1)
+
+
+@pytest.mark.storage
+def test_driver_that_ends_leaves_the_entry_of_a_later_one(executor):
+    first = services.start_held_run(make_workflow(), {})
+    Run.objects.update(lease_expires_at=Now() - timedelta(seconds=1))
+    second = leases.claim(first.run.pk)
+    old, new = (RunDriver(lease, executor.resources, executor._watched) for lease in (first, second))
+    with executor._watched(old):
+        entered = executor._watched(new)
+        entered.__enter__()
+    assert executor._drivers == {first.run.pk: new}, "nobody would renew its lease"
+    entered.__exit__(None, None, None)
+    assert executor.running == 0
+
+
+@pytest.mark.storage
+@pytest.mark.parametrize("write", ["start_node", "finish_node"])
+def test_database_that_stalls_makes_no_block_run_again(executor, monkeypatch, write):
+    monkeypatch.setattr("workflows_app.execution.driver.RETRY_SECONDS", 0.1)
+    real, refused = getattr(services, write), []
+
+    def stalling(*args, **kwargs):
+        if len(refused) < 3:
+            refused.append(1)
+            raise OperationalError("database is locked")
+        return real(*args, **kwargs)
+
+    monkeypatch.setattr(services, write, stalling)
+    run = finish(services.start_run(make_workflow()))
+    assert len(refused) == 3
+    assert attempts(run) == [("shout", 1, NodeStatus.COMPLETED)]
+    assert (run.status, run.takeovers) == (RunStatus.COMPLETED, 0)
+
+
+@pytest.mark.storage
+def test_outcome_that_was_committed_though_its_connection_was_lost_is_not_written_twice(
+    executor, monkeypatch
+):
+    monkeypatch.setattr("workflows_app.execution.driver.RETRY_SECONDS", 0.1)
+    real, lost = services.finish_node, []
+
+    def losing(*args, **kwargs):
+        real(*args, **kwargs)
+        if not lost:
+            lost.append(1)
+            raise OperationalError("server closed the connection unexpectedly")
+
+    monkeypatch.setattr(services, "finish_node", losing)
+    run = finish(services.start_run(make_workflow()))
+    assert attempts(run) == [("shout", 1, NodeStatus.COMPLETED)]
+    assert (run.status, run.nodes_done) == (RunStatus.COMPLETED, 1)
+    assert run.events.filter(event="node_completed").count() == 1
