@@ -26,7 +26,7 @@ from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed
 
 ROOT = Path(__file__).resolve().parent.parent
-LAB = ROOT / "tests" / "workflows" / "socket_lab.py"
+LAB = ROOT / "tests" / "workflows" / "live" / "socket_lab.py"
 EVENT_BYTES = 1_500
 PAUSE_SECONDS = 0.5
 AWKWARD_SHARE = 0.05

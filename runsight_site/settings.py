@@ -206,6 +206,9 @@ STORAGES = {
     },
 }
 
+# More than any call takes, so that the call's own limit answers; serving/bodies.py bounds the rest earlier.
+DATA_UPLOAD_MAX_MEMORY_SIZE = 33 * 1024 * 1024
+
 REST_FRAMEWORK: dict[str, Any] = {
     # The token first: its challenge makes "nobody logged in" 401 and not 403.
     "DEFAULT_AUTHENTICATION_CLASSES": [

@@ -39,6 +39,7 @@ def serve(host: str, port: int, on_listening: Callable[[], None]) -> None:
     """Serve until SIGINT or SIGTERM."""
     from runsight_site.asgi import application
     from runsight_site.serving.backpressure import PacedServer  # daphne installs its event loop when imported
+    from runsight_site.serving.bodies import bound_bodies
     from workflows_app import executors
     from twisted.internet import reactor  # isort: skip - the loop just installed
 
@@ -46,6 +47,7 @@ def serve(host: str, port: int, on_listening: Callable[[], None]) -> None:
         if not server.listening_addresses:
             raise BadSetting(_why_not(host, port, OSError(errno.EADDRINUSE, "")))
         server.pace_sockets()
+        bound_bodies(server)
         # Not before the event loop handles signals: whoever reads that we are up may stop us at once.
         reactor.callWhenRunning(on_listening)
 

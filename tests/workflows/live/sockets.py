@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import json
 import secrets
+import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from django.conf import settings
@@ -20,6 +24,7 @@ from tests.factories import finish, make_workflow
 from workflows_app import events, services
 from workflows_app.models import Run
 
+LAB = Path(__file__).with_name("socket_lab.py")
 PATIENCE_S = 30.0  # other processes take long to start on a busy machine
 
 
@@ -100,3 +105,21 @@ def happen(run: Run, count: int = 1, **data: Any) -> int:
     for seq in range(first, first + count):
         events.append(run, seq, "node_started", node_id=f"b{seq}", **data)
     return first + count - 1
+
+
+@contextmanager
+def lab(environment: dict[str, str]) -> Iterator[tuple[subprocess.Popen[str], dict[str, str]]]:
+    process = subprocess.Popen(
+        [sys.executable, str(LAB)], env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    assert process.stdout is not None
+    try:
+        yield process, json.loads(process.stdout.readline())
+        process.send_signal(signal.SIGTERM)
+        _, errors = process.communicate(timeout=20)
+        assert "Traceback" not in errors, errors
+    finally:
+        if process.poll() is None:
+            process.kill()
+            process.communicate()

@@ -1,9 +1,7 @@
 """Events of other processes, Redis in between, and the server that `up` starts."""
 
-import json
 import os
 import shutil
-import signal
 import subprocess
 import sys
 import threading
@@ -21,13 +19,12 @@ from django.db import connection
 from tests import services as test_services
 from tests.factories import make_workflow
 from tests.timing import wait_until
-from tests.workflows.live.sockets import finished_run, viewing
+from tests.workflows.live.sockets import finished_run, lab, viewing
 from workflows_app.live import poller as row_watch
 from workflows_app.live.outbox import run_group
 from workflows_app.models import Run
 
 ROOT = Path(__file__).resolve().parents[3]
-LAB = Path(__file__).with_name("socket_lab.py")
 SLOW_BLOCK = """\
 version: "1.0"
 blocks:
@@ -203,24 +200,6 @@ def test_viewers_catch_up_when_redis_was_away(
 
 
 # The server that `up` starts
-
-
-@contextmanager
-def lab(environment: dict[str, str]) -> Iterator[tuple[subprocess.Popen[str], dict[str, str]]]:
-    process = subprocess.Popen(
-        [sys.executable, str(LAB)], env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
-    assert process.stdout is not None
-    try:
-        yield process, json.loads(process.stdout.readline())
-        process.send_signal(signal.SIGTERM)
-        _, errors = process.communicate(timeout=20)
-        assert "Traceback" not in errors, errors
-    finally:
-        if process.poll() is None:
-            process.kill()
-            process.communicate()
 
 
 def ask(process: "subprocess.Popen[str]", line: str) -> int:
