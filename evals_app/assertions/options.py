@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import math
 import re
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 from evals_app.assertions.base import BadOption, json_text
+from evals_app.assertions.limits import CannotCheck
+from evals_app.assertions.matching.json_documents import NotJson, parse_document
 from evals_app.assertions.matching.patterns import TimedPattern, compile_pattern, quote
 
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,4})?")
@@ -47,7 +49,11 @@ class AnyValue:
     name = "any"
 
     def parse(self, raw: Any) -> Any:
-        return raw if isinstance(raw, str) else JsonValue(raw)
+        if not isinstance(raw, str):
+            return JsonValue(raw)
+        with suppress(NotJson):
+            _read_json(raw)
+        return raw
 
 
 class JsonValue:
@@ -57,10 +63,15 @@ class JsonValue:
 
     def __init__(self, raw: Any) -> None:
         self.text = json_text(raw)
-        try:
-            self.document = json.loads(self.text)
-        except RecursionError:
-            raise BadOption("is nested too deeply") from None
+        self.document = _read_json(self.text)
+
+
+def _read_json(text: str) -> Any:
+    """Read JSON as an output is read, so that what no output can equal is refused."""
+    try:
+        return parse_document(text)
+    except CannotCheck as error:
+        raise BadOption(f"cannot be compared: {str(error).rstrip('.')}") from None
 
 
 @dataclass(frozen=True)
