@@ -80,7 +80,8 @@ No output and no configuration hangs a run. What reaches a limit ends as an erro
 - **Patterns** follow Python's `re`: what `re` does not compile is refused. The search itself is made by the `regex` module, which
   can be stopped; its Unicode tables are its own, so `\\w` differs on some combining marks and number signs (`²`), `\\d` on
   digits newer than Python's, and `\\s` leaves out the control characters U+001C to U+001F.
-- **Schemas** are JSON Schema 2020-12 unless `$schema` names another draft. A `$ref` never leaves the schema: nothing is fetched.
+- **Schemas** are JSON Schema 2020-12 unless `$schema` names another draft. A `$ref` finds what is in the
+  schema itself and the drafts' own schemas; nothing is fetched. Patterns may also use `\\p{{Letter}}`.
   `format` is not checked.
 - **JSON** is strict: `NaN` and `Infinity` are not JSON. 1 equals 1.0; `true` does not equal 1.
 - **`levenshtein`** reports the exact distance while the texts are short or within the threshold; otherwise only that it is more.

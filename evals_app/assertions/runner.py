@@ -81,6 +81,10 @@ class _NamedType:
                 except BadOption as error:
                     message = f"{error.message}." if error.path else f"{key} {error.message}."
                     problems.append(Problem(f".{key}{error.path}", message))
+                except (KeyboardInterrupt, SystemExit):
+                    raise
+                except BaseException as error:  # noqa: BLE001 - a panic of a library, too, is shown to the user
+                    problems.append(Problem(f".{key}", f"{key} could not be read: {_describe(error)}."))
         for key in self.required:
             if key not in values and not any(one.path.startswith(f".{key}") for one in problems):
                 problems.append(Problem(f".{key}", f"{key} is missing; {self.cls.type} needs one."))
@@ -146,7 +150,9 @@ class _Step:
             try:
                 self._assertion = named.cls(**values)
                 self._assertion.prepare()
-            except Exception as error:  # noqa: BLE001 - shown to the user as this assertion's result
+            except (KeyboardInterrupt, SystemExit):
+                raise
+            except BaseException as error:  # noqa: BLE001 - shown to the user as this assertion's result
                 self._assertion = None
                 self._problem = f"The assertion could not be prepared: {_describe(error)}."
         self.may_be_slow = self._assertion is not None and self._assertion.may_be_slow
@@ -169,7 +175,9 @@ class _Step:
             return self._result(assertion.check(output))
         except CannotCheck as reason:
             return self._error(str(reason))
-        except Exception as error:  # noqa: BLE001 - shown to the user as this assertion's result
+        except (KeyboardInterrupt, SystemExit):
+            raise
+        except BaseException as error:  # noqa: BLE001 - shown to the user as this assertion's result
             return self._error(f"The check broke: {_describe(error)}.")
 
     def _result(self, verdict: Verdict) -> GradingResult:
@@ -203,7 +211,7 @@ def _shown_type(config: Any) -> str:
     return type_[:80] if type_.isprintable() else type_[:80].encode("unicode_escape").decode()
 
 
-def _describe(error: Exception) -> str:
+def _describe(error: BaseException) -> str:
     text = " ".join(str(error)[:200].split())
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
 

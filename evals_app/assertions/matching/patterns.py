@@ -22,7 +22,7 @@ from evals_app.assertions.limits import (
 
 # The parts of a pattern that belong together; everything else is a character.
 _TOKEN = re.compile(
-    r"(?P<escape>\\(?:x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|N\{[^}]*\}|[0-9]{1,3}|.))"
+    r"(?P<escape>\\(?:x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|[NpP]\{[^}]*\}|[0-9]{1,3}|.))"
     r"|(?P<comment>\(\?#[^)]*\))"
     r"|(?P<group>\(\?(?:P<\w+>|P=\w+\)|\(\w+\)|<?[=!]|[a-zA-Z-]*[:)]|>))"
     r"|(?P<quantifier>(?:\{(?:[0-9]+(?:,[0-9]*)?|,[0-9]*)\}|[*+?])[?+]?)"
@@ -30,6 +30,8 @@ _TOKEN = re.compile(
     re.DOTALL,
 )
 _LEAST_REPEATS = re.compile(r"\{([0-9]+)")
+# An even number of backslashes before it leaves it what it is.
+_PROPERTY = re.compile(r"(?<!\\)((?:\\\\)*)\\[pP]\{\w+(?:=\w+)?\}")
 _LITERAL_RUN = 100
 _ALWAYS = "(?!(?!))"
 _VERBOSE = re.compile(r"\(\?[a-z]*x")
@@ -68,8 +70,11 @@ class TimedPattern:
 
 
 @lru_cache(maxsize=2048)
-def compile_pattern(pattern: str) -> TimedPattern:
-    """Check a pattern by the rules of `re` and compile it for the matcher, or raise BadOption."""
+def compile_pattern(pattern: str, *, unicode_properties: bool = False) -> TimedPattern:
+    """Check a pattern by the rules of `re` and compile it for the matcher, or raise BadOption.
+
+    With `unicode_properties` it may also say `\\p{Letter}`, as JSON Schema allows.
+    """
     import regex  # only when there is a pattern
 
     quoted = quote(pattern)
@@ -77,7 +82,7 @@ def compile_pattern(pattern: str) -> TimedPattern:
         raise BadOption(f"{quoted} is longer than {MAX_PATTERN_LENGTH:,} characters")
     try:
         with without_warnings():
-            re.compile(pattern)
+            re.compile(_PROPERTY.sub(r"\1\\w", pattern) if unicode_properties else pattern)
             return TimedPattern(pattern, regex.compile(translate_for_matcher(pattern), regex.V0).search)
     except re.error as error:
         raise BadOption(f"{quoted} does not compile: {error}") from None

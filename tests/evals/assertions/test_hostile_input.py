@@ -8,7 +8,13 @@ import time
 
 import pytest
 
-from evals_app.assertions import AssertionContext, assertion_types, compile_assertions, run_assertion
+from evals_app.assertions import (
+    AssertionContext,
+    assertion_types,
+    compile_assertions,
+    run_assertion,
+    validate_assertions,
+)
 from tests.timing import PROMPTLY
 
 EVERY_TYPE = [entry["example"] for entry in assertion_types()]
@@ -218,3 +224,74 @@ def test_circular_config_is_a_problem():
     items: list[object] = []
     items.append(items)
     assert run_assertion({"type": "contains-all", "value": items}, AssertionContext("x")).error
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"if": {"type": "array"}, "then": {"items": {"$ref": "#"}}},
+        {"not": {"$ref": "#"}},
+        {"type": "array", "items": {"$ref": "#"}},
+        {"unevaluatedItems": {"$ref": "#"}},
+    ],
+)
+@pytest.mark.parametrize("depth", [150, 160, 170, 250, 400])
+def test_recursion_ends_as_an_error_and_not_as_a_panic(schema, depth, capfd):
+    plan = compile_assertions([{"type": "is-json", "value": schema}, {"type": "contains", "value": "["}])
+    first, second = plan.run(AssertionContext("[" * depth + "]" * depth)).results
+    assert first.passed or "recurses too deeply" in first.reason
+    assert first.error is (not first.passed)
+    assert second.passed
+    assert "panicked" not in capfd.readouterr().err
+
+
+class Panic(BaseException):
+    """What a library written in Rust raises."""
+
+
+@pytest.mark.parametrize("place", ["prepare", "check"])
+def test_no_exception_of_any_kind_leaves_the_engine(place, monkeypatch):
+    from evals_app.assertions.types.text import Contains
+
+    def panic(*arguments):
+        raise Panic("at the limit")
+
+    monkeypatch.setattr(Contains, place, panic)
+    result = run_assertion({"type": "contains", "value": "x"}, AssertionContext("x"))
+    assert result.error
+    assert "Panic: at the limit" in result.reason
+
+
+def test_no_exception_of_any_kind_leaves_the_validation(monkeypatch):
+    from evals_app.assertions.matching import json_schemas
+
+    def panic(*arguments):
+        raise Panic("at the limit")
+
+    monkeypatch.setattr(json_schemas, "load_schema", panic)
+    config = {"type": "is-json", "value": {"type": "object"}}
+    (problem,) = validate_assertions([config])
+    assert "Panic: at the limit" in problem.message
+    assert run_assertion(config, AssertionContext("{}")).error
+
+
+@pytest.mark.parametrize("stop", [KeyboardInterrupt, SystemExit])
+def test_being_stopped_is_no_result(stop, monkeypatch):
+    from evals_app.assertions.types.text import Contains
+
+    def raise_stop(*arguments):
+        raise stop
+
+    monkeypatch.setattr(Contains, "check", raise_stop)
+    with pytest.raises(stop):
+        run_assertion({"type": "contains", "value": "x"}, AssertionContext("x"))
+
+
+@pytest.mark.parametrize("type_", ["equals", "not-equals"])
+def test_value_too_deep_to_compare_is_refused_however_it_is_written(type_):
+    text = "[" * 450 + "]" * 450
+    for value in (text, json.loads(text)):
+        config = {"type": type_, "value": value}
+        (problem,) = validate_assertions([config])
+        assert "deeper than 400" in problem.message
+        assert run_assertion(config, AssertionContext("[" * 450 + " " + "]" * 450)).error
