@@ -13,7 +13,6 @@ from daphne.http_protocol import WebRequest
 from daphne.server import Server
 from django.conf import settings
 from django.urls import reverse
-from twisted.internet import reactor
 
 from evals_app.api.evaluation import Ingest
 from workflows_app.api.base.views import ApiView
@@ -70,8 +69,7 @@ class BoundedRequest(WebRequest):
             f"Connection: close\r\nContent-Length: {len(body)}\r\n\r\n"
         )
         self.channel.transport.write(head.encode() + body)
-        channel = self.channel
-        reactor.callLater(REFUSED_SECONDS, channel.loseConnection)  # type: ignore[attr-defined]  # twisted's own way
+        self.channel.callLater(REFUSED_SECONDS, self.channel.loseConnection)
 
 
 def bound_bodies(server: Server) -> None:
