@@ -60,8 +60,11 @@ class WorkflowAdmin(ModelAdmin):
     def get_queryset(self, request: HttpRequest) -> QuerySet[Workflow]:
         match = request.resolver_match
         rows = super().get_queryset(request).select_related("current_version__author")
-        is_list = match is not None and match.url_name == "workflows_app_workflow_changelist"
-        return rows.defer("current_version__yaml") if is_list else rows
+        name = match.url_name if match is not None else None
+        if name == "workflows_app_workflow_delete" and request.method == "POST":
+            # No run may be started between the question whether there are any and the end.
+            return rows.select_for_update(of=("self",))
+        return rows.defer("current_version__yaml") if name == "workflows_app_workflow_changelist" else rows
 
     def get_fields(self, request: HttpRequest, obj: Any = None) -> Any:
         if not self._is_editable(request, obj):

@@ -82,7 +82,10 @@ def start_held_run(workflow: Workflow, inputs: Mapping[str, Any] | None = None, 
 def _create_run(
     workflow: Workflow, inputs: Mapping[str, Any] | None, version: WorkflowVersion | None, **fields: Any
 ) -> Run:
-    version = version or workflow.current_version
+    try:
+        version = version or workflow.current_version
+    except WorkflowVersion.DoesNotExist:
+        raise _deleted(workflow) from None
     if version is None:
         raise Refused("no_version", f"{workflow.slug} has no saved version to run.")
     if not workflow.enabled:
@@ -165,8 +168,12 @@ def next_run_number(workflow: Workflow) -> int:
     """Take the next number of a workflow; the row stays locked until the run is committed."""
     row = update_returning(workflow, ["last_run_number"], add={"last_run_number": 1})
     if row is None:
-        raise Workflow.DoesNotExist(f"{workflow.slug} was deleted.")
+        raise _deleted(workflow)
     return int(row[0])
+
+
+def _deleted(workflow: Workflow) -> Refused:
+    return Refused("conflict", f"{workflow.slug} was deleted.")
 
 
 def resolve(definition: WorkflowDefinition) -> dict[str, Any]:

@@ -11,13 +11,15 @@ from typing import Any
 import httpx2
 import pytest
 from django.db import connection
+from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from tests.callers import authorization, caller, queries_of
+from tests.callers import authorization, caller, queries_of, user_in
 from tests.factories import make_workflow
 from tests.timing import wait_until
 from workflows_app.api.workflows import EXAMPLE_YAML
+from workflows_app.engine.values.inputs import check_inputs
 from workflows_app.models import IdempotencyKey, Run, Workflow
 
 pytestmark = pytest.mark.django_db
@@ -306,3 +308,47 @@ def test_history_goes_on_after_a_number(executor: Any) -> None:
             "eval_score", "eval_passed", "eval_results", "delta"}  # fmt: skip
     assert shown <= node.keys()
     assert "output" not in viewer.get(f"/api/runs/{run.pk}/nodes/?fields=-output").json()["results"][0]
+
+
+@pytest.mark.storage
+@pytest.mark.django_db(transaction=True)
+def test_starting_a_run_while_its_workflow_is_deleted_breaks_neither() -> None:
+    operator, admin = caller("operator"), Client()
+    admin.force_login(user_in("admin"), backend="django.contrib.auth.backends.ModelBackend")
+
+    def start(barrier: threading.Barrier) -> int:
+        barrier.wait()
+        try:
+            return int(operator.post(START, {"inputs": {"topic": "rain"}}).status_code)
+        finally:
+            connection.close()
+
+    def delete(barrier: threading.Barrier, pk: int) -> int:
+        barrier.wait()
+        try:
+            path = f"/admin/workflows_app/workflow/{pk}/delete/"
+            return int(admin.post(path, {"post": "yes"}).status_code)
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(2) as threads:
+        for _ in range(12):
+            workflow = make_workflow(EXAMPLE_YAML, "analysis")
+            barrier = threading.Barrier(2)
+            started, deleted = threads.submit(start, barrier), threads.submit(delete, barrier, workflow.pk)
+            # The deleted workflow cannot be started, or the started one cannot be deleted.
+            outcome = (started.result(), deleted.result())
+            assert outcome in {(404, 302), (409, 302), (201, 403)}
+            Workflow.objects.all().delete()
+
+
+def test_workflow_deleted_just_before_its_run_is_numbered_is_a_conflict(
+    operator: Any, workflow: Workflow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def deleting(*args: Any) -> Any:
+        Workflow.objects.all().delete()
+        return check_inputs(*args)
+
+    monkeypatch.setattr("workflows_app.services.runs.check_inputs", deleting)
+    response = operator.post(START, {"inputs": {"topic": "rain"}})
+    assert (response.status_code, response.json()["error"]["message"]) == (409, "analysis was deleted.")
