@@ -24,7 +24,7 @@ from workflows_app.events import LeaseLost
 from workflows_app.execution.resources import Resources, in_thread
 from workflows_app.models import NodeStatus, RunNode, RunStatus
 from workflows_app.security import credentials
-from workflows_app.services.leases import MOST_TAKEOVERS, Lease, release
+from workflows_app.services.leases import MOST_TAKEOVERS, Lease, release, reset_takeovers
 from workflows_app.signals import block_completed
 
 T = TypeVar("T")
@@ -48,8 +48,15 @@ class RunningBlock:
 class RunDriver:
     """The loop between the plan, the blocks and the tables."""
 
-    def __init__(self, lease: Lease, resources: Resources, watch: Callable[[RunDriver], Any]) -> None:
+    def __init__(
+        self,
+        lease: Lease,
+        resources: Resources,
+        watch: Callable[[RunDriver], Any],
+        parent: RunDriver | None = None,
+    ) -> None:
         self.lease = lease
+        self.parent = parent
         self.resources = resources
         self.watch = watch  # keeps the lease of a child run, too
         self.run = lease.run
@@ -206,6 +213,8 @@ class RunDriver:
             if (simulated := clock.simulated_clock()) is not None:
                 simulated.advance(result.latency_ms or 0.0)
             self._patiently(partial(services.finish_node, self.lease, node, result))
+            if self.parent is not None:
+                self.parent.note_progress()
             _require_evaluation(node)
             plan.record(_record(node))
 
@@ -245,6 +254,14 @@ class RunDriver:
 
     # Children
 
+    def note_progress(self) -> None:
+        """A block finished in a child, so this run, and those above it, are not given up either."""
+        if self.run.takeovers:
+            reset_takeovers(self.lease)
+            self.run.takeovers = 0
+        if self.parent is not None:
+            self.parent.note_progress()
+
     async def _run_child(
         self, node: RunNode, slug: str, inputs: Mapping[str, Any], max_depth: int
     ) -> ChildResult:
@@ -257,7 +274,7 @@ class RunDriver:
         def drive() -> ChildResult:
             lease = services.start_child(self.lease, node, slug, inputs)
             if not lease.run.is_terminal:
-                driver = RunDriver(lease, self.resources, self.watch)
+                driver = RunDriver(lease, self.resources, self.watch, parent=self)
                 drivers.append(driver)
                 if self.cancelled.is_set():
                     driver.cancelled.set()

@@ -102,6 +102,11 @@ def release(lease: Lease) -> None:
     )
 
 
+def reset_takeovers(lease: Lease) -> None:
+    """A block finished in a child: what came before it does not count against the parent."""
+    Run.objects.filter(pk=lease.run.pk, fence=lease.fence).update(takeovers=0)
+
+
 def _is_alive(owner: str) -> bool:
     pid, started = owner.rsplit(":", 2)[1:]
     return _start_time(int(pid)) == started

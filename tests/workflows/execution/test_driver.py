@@ -428,3 +428,29 @@ def test_outcome_that_was_committed_though_its_connection_was_lost_is_not_writte
     assert attempts(run) == [("shout", 1, NodeStatus.COMPLETED)]
     assert (run.status, run.nodes_done) == (RunStatus.COMPLETED, 1)
     assert run.events.filter(event="node_completed").count() == 1
+
+
+@pytest.mark.storage
+def test_block_finished_in_a_child_is_progress_of_the_runs_above(executor):
+    make_workflow(SLEEPER, "slow")
+    middle = """\
+version: "1.0"
+blocks:
+  first:
+    type: code
+    code: |
+      def main(data):
+          return "done"
+  slow: {type: workflow, workflow_ref: slow, depends: first}
+"""
+    make_workflow(middle, "child")
+    top = 'version: "1.0"\nblocks:\n  child: {type: workflow, workflow_ref: child}\n'
+    lease = services.start_held_run(make_workflow(top, "top"), {})
+    Run.objects.filter(pk=lease.run.pk).update(
+        takeovers=leases.MOST_TAKEOVERS - 1, lease_expires_at=Now() - timedelta(seconds=1)
+    )
+    executor.wake(lease.run.pk)
+    wait_until(lambda: RunNode.objects.filter(node_id="sleep", status=NodeStatus.RUNNING).exists())
+    assert Run.objects.get(pk=lease.run.pk).takeovers == 0
+    services.cancel_run(Run.objects.get(pk=lease.run.pk))
+    wait_until(lambda: not executor.running)
