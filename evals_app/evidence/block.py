@@ -1,5 +1,6 @@
 """All tests of one block together: one alarm budget, one regression per kind."""
 
+import struct
 from collections.abc import Callable
 from dataclasses import astuple, replace
 from functools import partial
@@ -40,6 +41,10 @@ VERSIONS_KEPT = 8
 NEWS = 20  # a level is reported again with every run, from twice as many on with a twentieth more of them
 FORMAT = 1
 PREFIX = "assertion:"
+
+
+class UnreadableState(ValueError):
+    """A saved state that another version wrote; `rebuild_statistics` makes it again from the observations."""
 
 
 class BlockEvidence:
@@ -116,26 +121,34 @@ class BlockEvidence:
     def from_state(
         cls, state: dict[str, Any] | None, settings: EvidenceSettings | None = None
     ) -> "BlockEvidence":
-        """Continue from a saved state; None begins with no evidence."""
+        """Continue from a saved state; None begins with no evidence. Raises UnreadableState."""
         evidence = cls(settings)
         if not state:
             return evidence
         if state.get("format") != FORMAT:
-            raise ValueError(
+            raise UnreadableState(
                 f"Evidence state has format {state.get('format')!r}, this version reads {FORMAT}: "
                 "run rebuild_statistics."
             )
-        evidence.number = state["number"]
-        evidence.version = tuple(state["version"]) if state["version"] else None
-        evidence.version_changes = [Suspect(*change) for change in state["version_changes"]]
-        reported = state["reported"] if "reported" in state else state["told"]  # its name until 2026
-        evidence.reported = {kind: (list(names), nats) for kind, (names, nats) in reported.items()}
-        for name, saved in state["metrics"].items():
-            evidence.metrics[name].restore(saved)
-        for key, saved in state["assertions"].items():
-            series = evidence.assertions[key] = Passes()
-            series.restore(saved)
+        try:
+            evidence._restore(state)
+        except (LookupError, TypeError, ValueError, AttributeError, struct.error) as error:
+            raise UnreadableState(
+                f"Evidence state cannot be read ({error!r}): run rebuild_statistics."
+            ) from error
         return evidence
+
+    def _restore(self, state: dict[str, Any]) -> None:
+        self.number = state["number"]
+        self.version = tuple(state["version"]) if state["version"] else None
+        self.version_changes = [Suspect(*change) for change in state["version_changes"]]
+        reported = state["reported"] if "reported" in state else state["told"]  # its name until 2026
+        self.reported = {kind: (list(names), nats) for kind, (names, nats) in reported.items()}
+        for name, saved in state["metrics"].items():
+            self.metrics[name].restore(saved)
+        for key, saved in state["assertions"].items():
+            series = self.assertions[key] = Passes()
+            series.restore(saved)
 
     def _take(self, series: Series, number: int, value: float, bar: float | None) -> None:
         """Test a series, or only measure it where there is no bar: nobody could see or resolve a change there."""

@@ -252,5 +252,5 @@ class Series(ABC):
     def restore(self, state: dict[str, Any]) -> None:
         """Take over a saved state."""
         self.count, self.seen, self.bar = state["count"], state["seen"], state["bar"]
-        self.legs = [Leg(*leg) for leg in state["legs"]]
+        self.legs = [Leg(*leg) for leg, _ in zip(state["legs"], self.legs, strict=True)]
         self.opened = Opened.from_state(state["open"]) if "open" in state else None

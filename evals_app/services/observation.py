@@ -6,12 +6,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, fields
 from typing import Any
 
+import structlog
 from django.db import transaction
 from django.db.models import QuerySet
 
 from evals_app.block_assertions import keys_for
 from evals_app.block_metrics import observed_values
-from evals_app.evidence.block import BlockEvidence
+from evals_app.evidence.block import BlockEvidence, UnreadableState
 from evals_app.evidence.model import Observed, RegressionChange
 from evals_app.models import BlockStatistics, Observation
 from evals_app.monitoring.baselines import as_level
@@ -21,6 +22,7 @@ from workflows_app.engine.definition import EvidenceSettings
 from workflows_app.models import Environment, NodeStatus, Run, RunNode, RunStatus, Source, Workflow
 from workflows_app.storage.statements import insert_many
 
+log = structlog.get_logger("runsight.evals")
 KEPT_SLICES = 60
 MOVED_FIELDS = ("count", "baseline", "verdicts", "slices", "state", "updated_at")
 
@@ -127,18 +129,25 @@ def _observation(run: Run, node: RunNode, number: int) -> Observation:
 @transaction.atomic
 def rebuild_statistics(workflow: Workflow) -> int:
     """Rebuild a workflow's statistics from its observations alone; return how many were read."""
+    names = workflow.observations.order_by().values_list("node_id", flat=True).distinct()
+    rows = lock_statistics(workflow, names).values()
+    read = _rebuild(workflow, rows)
+    for row in rows:
+        row.save()
+    return read
+
+
+def _rebuild(workflow: Workflow, rows: Iterable[BlockStatistics]) -> int:
     settings = {
         version.number: version.definition.evidence
         for version in workflow.versions.select_related("workflow")
     }
-    names = workflow.observations.order_by().values_list("node_id", flat=True).distinct()
     read = 0
-    for row in lock_statistics(workflow, names).values():
-        row.count, row.state, row.slices, row.baseline, row.verdicts = 0, {}, {}, {}, {}
+    for row in rows:
+        row.state, row.slices, row.baseline, row.verdicts = {}, {}, {}, {}
         for observation in row_observations(row).iterator(chunk_size=500):
             _add(row, observation, settings[observation.workflow_version])
             read += 1
-        row.save()
     return read
 
 
@@ -153,7 +162,12 @@ def row_observations(row: BlockStatistics) -> QuerySet[Observation]:
 def _add(
     row: BlockStatistics, observation: Observation, settings: EvidenceSettings
 ) -> list[RegressionChange]:
-    evidence = BlockEvidence.from_state(row.state or None, settings)
+    try:
+        evidence = BlockEvidence.from_state(row.state or None, settings)
+    except UnreadableState as unreadable:
+        log.warning("statistics rebuilt", workflow=row.workflow_id, block=row.node_id, why=str(unreadable))
+        _rebuild(row.workflow, [row])
+        evidence = BlockEvidence.from_state(row.state or None, settings)
     changes = evidence.update(
         Observed(**{field.name: getattr(observation, field.name) for field in fields(Observed)})
     )

@@ -3,6 +3,7 @@
 import pytest
 from django.db import OperationalError
 
+from evals_app.evidence.measures import unpacked
 from evals_app.models import BlockStatistics, Observation
 from evals_app.observers import EvalObserver
 from evals_app.services import actions
@@ -162,6 +163,44 @@ def test_observations_are_numbered_per_block_and_rebuild_gives_what_was_kept(par
     kept = list(BlockStatistics.objects.order_by("node_id").values(*fields))
     BlockStatistics.objects.update(count=0, baseline={}, verdicts={}, slices={}, state={})
     assert rebuild_statistics(parrot) == 8
+    assert list(BlockStatistics.objects.order_by("node_id").values(*fields)) == kept
+
+
+def as_lists(state):
+    """What was stored before the numbers became one text."""
+    for metric in state["metrics"].values():
+        metric["values"] = unpacked(metric["values"])
+
+
+def with_fewer_tests(state):
+    for metric in state["metrics"].values():
+        metric["legs"].pop()
+
+
+@pytest.mark.storage
+@pytest.mark.parametrize(
+    "change",
+    [
+        as_lists,
+        with_fewer_tests,
+        lambda state: state["metrics"]["latency"].pop("roughness"),
+        lambda state: state.update(format=0),
+    ],
+    ids=["lists", "fewer tests", "no roughness", "other format"],
+)
+def test_state_of_another_version_is_made_again_when_the_next_run_ends(parrot, change):
+    for text in ("yes", "no", "yes"):
+        say(parrot, text)
+    for row in BlockStatistics.objects.all():
+        change(row.state)
+        row.save()
+    report = {"external_id": "new", "status": "completed", "nodes": [{"node_id": "say", "output": "yes"}]}
+    assert Report({"workflow": "parrot", **report}, None).store().is_new
+    assert say(parrot, "yes").observed_at is not None
+    fields = ("node_id", "count", "baseline", "verdicts", "slices", "state")
+    kept = list(BlockStatistics.objects.order_by("node_id").values(*fields))
+    assert [row["count"] for row in kept] == [4, 5]
+    rebuild_statistics(parrot)
     assert list(BlockStatistics.objects.order_by("node_id").values(*fields)) == kept
 
 
