@@ -10,6 +10,8 @@ PATTERN_SECONDS = 0.25
 #: Once a block has spent this much on patterns, each further one gets the short limit.
 BLOCK_PATTERN_SECONDS = 2.0
 SHORT_PATTERN_SECONDS = 0.025
+#: After this long no further assertion of a block, or of a request, is begun.
+BLOCK_SECONDS = 5.0
 #: One assertion may spend this long in a schema or a JSON path.
 CHECK_SECONDS = 2.0
 #: `contains-json` validates at most this many objects and arrays.
@@ -29,11 +31,12 @@ class CannotCheck(Exception):
 
 
 class PatternBudget:
-    """The time one block has for its patterns, shared by every thread that checks it."""
+    """The time one block has for its assertions and for its patterns, shared by every thread that checks it."""
 
-    __slots__ = ("_lock", "spent")
+    __slots__ = ("_lock", "ends_at", "spent")
 
     def __init__(self) -> None:
+        self.ends_at = time.perf_counter() + BLOCK_SECONDS
         self.spent = 0.0
         self._lock = threading.Lock()
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import MISSING, dataclass, fields
 from functools import lru_cache
+from time import perf_counter
 from typing import Any
 
 from evals_app.assertions.base import Assertion, BadOption, Option, PassingRange, Verdict, registry
 from evals_app.assertions.context import AssertionContext, CheckedOutput
-from evals_app.assertions.limits import CannotCheck, PatternBudget
+from evals_app.assertions.limits import BLOCK_SECONDS, CannotCheck, PatternBudget
 from evals_app.assertions.matching.json_paths import JsonPath, Transform
 from evals_app.assertions.matching.patterns import quote
 from evals_app.assertions.options import MetricName, Number, describe
@@ -169,6 +170,8 @@ class _Step:
         assertion = self._assertion
         if assertion is None:
             return self._error(f"Configuration error: {self._problem}")
+        if perf_counter() > output.budget.ends_at:
+            return self._error(f"Not checked: the assertions before it took longer than {BLOCK_SECONDS:g} s.")
         try:
             if self._transform is not None:
                 output = self._transform.apply(output)

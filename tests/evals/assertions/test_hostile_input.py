@@ -295,3 +295,15 @@ def test_value_too_deep_to_compare_is_refused_however_it_is_written(type_):
         (problem,) = validate_assertions([config])
         assert "deeper than 400" in problem.message
         assert run_assertion(config, AssertionContext("[" * 450 + " " + "]" * 450)).error
+
+
+def test_assertions_that_take_long_together_are_not_begun_any_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("evals_app.assertions.limits.BLOCK_SECONDS", 0.2)
+    # Each search takes its quarter of a second, so the first that begins is the last.
+    slow = {"type": "regex", "value": "(a|a)+$"}
+    context = AssertionContext(output="a" * 40 + "b")
+    began = time.perf_counter()
+    result = compile_assertions([slow] * 200).run(context)
+    assert time.perf_counter() - began < 2
+    assert all(one.error for one in result.results)
+    assert "Not checked" in result.results[-1].reason and "Not checked" not in result.results[0].reason
