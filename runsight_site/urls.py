@@ -6,6 +6,7 @@ from django.urls import include, path
 
 from runsight_site.pages import views
 from runsight_site.serving import health, login_links
+from runsight_site.serving.log_in import LogIn
 from runsight_site.serving.metrics import Metrics
 
 handler404 = views.not_found
@@ -14,7 +15,7 @@ urlpatterns = [
     path("readyz", health.readyz, name="readyz"),
     path("metrics", Metrics.as_view(), name="metrics"),
     path("favicon.ico", views.favicon, name="favicon"),
-    path("login/", auth_views.LoginView.as_view(redirect_authenticated_user=True), name="login"),
+    path("login/", LogIn.as_view(), name="login"),
     path("login/once/<str:token>/", login_links.log_in_once, name="login-once"),
     path("logout/", auth_views.LogoutView.as_view(), name="logout"),
     path("password/", views.ChangePassword.as_view(), name="password"),

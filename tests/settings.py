@@ -29,3 +29,4 @@ PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
 RUNSIGHT_EXECUTOR = "test"
 # Throttles count in the process's cache, which outlives a test; the test of throttling sets its own rate.
 API_RATE = None
+LOG_IN_RATE = None
