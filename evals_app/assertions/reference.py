@@ -42,9 +42,9 @@ Each gives a verdict (`passed`), a `score` from 0 to 1, a `reason` and, where th
 - **`not-`** before any type negates the verdict and turns the score into 1 minus the score. It negates a *verdict*, never an
   *error*: a bad pattern, a failed transform or a missing measurement fails with a score of 0, with or without `not-`.
 - **`transform: "json_path:<expression>"`** runs first, on the output parsed as JSON, and takes the first match: a string as
-  it is, anything else as JSON text. JSONPath with filters, slices, `..`, quoted and non-ASCII names works, by
-  jsonpath-ng; its `=~` and `sub()` are refused, because they cannot be stopped: use
-  a `regex` assertion. No JSON, no match: that one assertion is an error, and says so.
+  it is, anything else as JSON text. JSONPath with filters, slices, `..`, `|`, `len`, quoted and non-ASCII names works.
+  What computes instead of selecting (arithmetic, `parent`, `sub`, `split`, sorting, `=~`, a `$` inside) is refused: use an
+  assertion of the right type. No JSON, no match: that one assertion is an error, and says so.
 - **`weight`** is 1 by default. With 0 an assertion still counts for passing, but not for the score. A block's score is the
   weighted mean of its assertions' scores. Without a threshold a block passes when every assertion passes; with one, when its
   score reaches it.

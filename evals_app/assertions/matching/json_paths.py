@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator
-from functools import lru_cache
+from collections.abc import Callable, Collection, Iterable, Iterator
+from functools import lru_cache, partial
 from typing import Any
 
 from evals_app.assertions.base import BadOption
@@ -25,6 +25,12 @@ _PREFIX = "json_path:"
 _QUOTED_OR_NAME = re.compile(
     r"""('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|`(?:[^`\\]|\\.)*`)|([^\W\d](?:[\w@-]*))""", re.DOTALL
 )
+
+
+# A quote of the other kind, or an escape, in a name between single quotes, and how it is written between double ones.
+_SINGLE = re.compile(r'\\.|"', re.DOTALL)
+_AS_DOUBLE = {"\\'": "'", '"': '\\"', '\\"': "\\'"}
+_LEADING_ZERO = re.compile(r"(?<![\w@-])(?<!\d\.)-?0\d|[\[,:]\s*-0\s*[\],:]")
 
 
 class JsonPath:
@@ -44,10 +50,7 @@ class JsonPath:
             ) from None
 
     def _extract(self, document: Any) -> str:
-        try:
-            value = self._find(document)
-        except RecursionError:
-            raise CannotCheck(f"JSON path {quote(self.expression)} recurses too deeply.") from None
+        value = self._find(document)
         if value is MISSING:
             raise CannotCheck(f"JSON path {quote(self.expression)} matches nothing in the output.")
         if isinstance(value, str):
@@ -78,25 +81,22 @@ def compile_path(expression: str) -> Callable[[Any], Any]:
     """Return a function that finds the first match of a path in a document, or raise BadOption."""
     if not expression:
         raise BadOption("has no path after 'json_path:'")
-    if len(expression) > MAX_PATTERN_LENGTH:
-        raise BadOption(f"is longer than {MAX_PATTERN_LENGTH:,} characters")
-    path = parse_path(expression)
-    if _is_walkable(path):
-        return lambda document: next(_walk(path, document, document, Deadline("The JSON path")), MISSING)
-    return lambda document: next((match.value for match in path.find(document)), MISSING)
+    steps = _compile(parse_path(expression), expression)
+    return lambda document: next(_walk(steps, document, _Walk(document)), MISSING)
 
 
 def parse_path(expression: str) -> Any:
-    """Parse with jsonpath-ng's extended parser, or raise BadOption."""
+    """Parse with jsonpath-ng's extended parser, or raise BadOption, also for what our walk does not do."""
     from jsonpath_ng.exceptions import JSONPathError
 
-    # The library's lexer knows ASCII names only; in quotes it takes any.
-    quoted = _QUOTED_OR_NAME.sub(
-        lambda match: match[0] if match[2] is None or match[2].isascii() else f"'{match[2]}'", expression
-    )
+    if len(expression) > MAX_PATTERN_LENGTH:
+        raise BadOption(f"is longer than {MAX_PATTERN_LENGTH:,} characters")
+    spelled = _QUOTED_OR_NAME.sub(_spell, expression)
+    if _LEADING_ZERO.search(_QUOTED_OR_NAME.sub("_", expression)):
+        raise BadOption(f"{quote(expression)} has a number that begins with a needless 0")
     try:
         with without_warnings():  # which also lets in only one thread at a time: the parser has state
-            path = _parser().parse(quoted)
+            path = _parser().parse(spelled)
     except (
         JSONPathError,
         RecursionError,
@@ -107,7 +107,7 @@ def parse_path(expression: str) -> Any:
         IndexError,
     ) as error:
         raise BadOption(f"{quote(expression)} is not a JSON path: {error}") from None
-    _refuse_unbounded(path, expression)
+    _compile(path, expression)
     return path
 
 
@@ -118,100 +118,213 @@ def _parser() -> Any:
     return ExtendedJsonPathParser()
 
 
-def _refuse_unbounded(path: Any, expression: str) -> None:
-    """Refuse what would run without a time limit."""
-    parts = list(_parts(path))
-    names = [_kind(part) for part in parts]
-    if any(getattr(part, "op", None) == "=~" for part in parts):
+def _spell(match: re.Match[str]) -> str:
+    """Write a name so that the library's lexer, which knows ASCII names and no escapes, reads the right one."""
+    text = match[0]
+    if match[2] is not None:
+        return text if text.isascii() else f"'{text}'"
+    mark = text[0]
+    if mark == "`":
+        return text
+    try:
+        # JSON's rules for escapes and control characters are those of JSON paths, but for the single quote.
+        inner = (
+            text[1:-1] if mark == '"' else _SINGLE.sub(lambda one: _AS_DOUBLE.get(one[0], one[0]), text[1:-1])
+        )
+        name = json.loads(f'"{inner}"')
+        name.encode()
+    except ValueError:
+        raise BadOption(f"{quote(text)} in the path has a control character or an unknown escape") from None
+    escaped = name.replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{escaped}'"
+
+
+class _Walk:
+    """What all steps of one search share."""
+
+    __slots__ = ("deadline", "root")
+
+    def __init__(self, root: Any) -> None:
+        self.root = root
+        self.deadline = Deadline("The JSON path")
+
+
+#: What a value leads to, one step further.
+_Step = Callable[[Any, _Walk], Iterable[Any]]
+_Test = Callable[[Any, _Walk], bool]
+
+
+def _walk(steps: list[_Step], value: Any, walk: _Walk) -> Iterator[Any]:
+    """Yield what the steps lead to, in the library's order but one at a time, and without recursion."""
+    pending: list[Iterator[Any]] = [iter((value,))]
+    while pending:
+        walk.deadline.check()
+        found = next(pending[-1], MISSING)
+        if found is MISSING:
+            pending.pop()
+        elif len(pending) > len(steps):
+            yield found
+        else:
+            pending.append(iter(steps[len(pending) - 1](found, walk)))
+
+
+def _compile(path: Any, expression: str, depth: int = 0) -> list[_Step]:
+    """Turn a parsed path into steps, or raise BadOption for what cannot be one."""
+    if depth > _MAX_FILTER_DEPTH:
+        raise BadOption(f"{quote(expression)} has filters more than {_MAX_FILTER_DEPTH} deep")
+    steps: list[_Step] = []
+    pending = [path]
+    while pending:
+        part = pending.pop()
+        match _kind(part):
+            case "Child":
+                pending += (part.right, part.left)
+            case "Descendants":
+                pending += (part.right, _Everything(part.right), part.left)
+            case "_Everything":
+                steps.append(_containers_within if part.only_containers else _all_within)
+            case "Root" if not steps:
+                steps.append(lambda value, walk: (walk.root,))
+            case "This":
+                pass
+            case "Len":
+                steps.append(
+                    lambda value, walk: (len(value),) if isinstance(value, dict | list | str) else ()
+                )
+            case "Keys":
+                steps.append(lambda value, walk: value if isinstance(value, dict) else ())
+            case "Fields" | "Index" | "Slice" | "Wildcard":
+                steps.append(partial(_step, part))
+            case "Union":
+                left = _compile(part.left, expression, depth + 1)
+                right = _compile(part.right, expression, depth + 1)
+                steps.append(partial(_union, left, right))
+            case "Filter":
+                tests = [_test(one, expression, depth + 1) for one in part.expressions]
+                steps.append(partial(_filter, tests))
+            case kind:
+                what = _REFUSED.get(kind, kind.lower())
+                raise BadOption(f"{quote(expression)} uses {what}, which is not possible here")
+    return steps
+
+
+class _Everything:
+    """Stands for a value and everything in it, of which the part that follows may need only maps and lists."""
+
+    def __init__(self, following: Any) -> None:
+        self.only_containers = _kind(following) in _STEPS
+
+
+def _test(part: Any, expression: str, depth: int) -> _Test:
+    """Turn a condition of a filter into a function."""
+    kind = _kind(part)
+    if kind in ("And", "Or"):
+        tests = [_test(one, expression, depth + 1) for one in part.operands]
+        decide = all if kind == "And" else any
+        return lambda value, walk: decide(test(value, walk) for test in tests)
+    if kind != "Expression":
+        raise BadOption(f"{quote(expression)} has a filter that compares nothing")
+    if part.op == "=~":
         raise BadOption(
             f"{quote(expression)} uses =~, which has no time limit; use a `regex` assertion instead"
         )
-    if "Sub" in names:
-        raise BadOption(f"{quote(expression)} uses sub(), which has no time limit")
-    if names.count("Descendants") > 1 and not _is_walkable(path):
-        raise BadOption(
-            f"{quote(expression)} has more than one .. beside an operator that may only follow one"
+    target = _compile(part.target, expression, depth)
+    if part.op in (None, "!"):
+        wanted = part.op is None
+        return lambda value, walk: (next(_walk(target, value, walk), MISSING) is not MISSING) is wanted
+    if hasattr(part.value, "find") and not isinstance(part.value, str):
+        other = _compile(part.value, expression, depth)
+        return lambda value, walk: _compare(
+            part.op, _walk(target, value, walk), list(_walk(other, value, walk)), walk
         )
+    return lambda value, walk: _compare(part.op, _walk(target, value, walk), [part.value], walk)
 
 
-def _parts(path: Any) -> Iterator[Any]:
-    """Yield every node of a parsed path."""
-    stack = [path]
-    while stack:
-        node = stack.pop()
-        if isinstance(node, list | tuple):
-            stack.extend(node)
-        elif hasattr(node, "find") and not isinstance(node, str):
-            yield node
-            stack.extend(vars(node).values())
+def _compare(op: Any, found: Iterator[Any], others: list[Any], walk: _Walk) -> bool:
+    """Say whether any value found compares with any other, by the rules of RFC 9535."""
+    from jsonpath_ng.ext.filter import EQUALITY_ONLY_OPERATOR_MAP
+    from jsonpath_ng.ext.filter import _compare as compare
+
+    is_empty = True
+    for value in found:
+        is_empty = False
+        for other in others:
+            walk.deadline.check()
+            if compare(op, value, other):
+                return True
+    if is_empty or not others:
+        return bool(EQUALITY_ONLY_OPERATOR_MAP[op](is_empty and not others))
+    return False
 
 
 def _kind(part: Any) -> str:
-    return type(part).__name__
+    name = type(part).__name__
+    return "Union" if name == "_Union" else name
 
 
 # Steps that look only into maps and lists, so that `..` need not visit the many plain values.
-_CONTAINERS = (dict, list)
 _STEPS = frozenset({"Fields", "Index", "Slice", "Wildcard"})
-_WALKABLE = _STEPS | {"Root", "This", "Child", "Descendants", "Filter", "Expression", "And", "Or"}
+_MAX_FILTER_DEPTH = 10
+_REFUSED = {
+    "Root": "$ inside",
+    "Operation": "arithmetic",
+    "Parent": "`parent`",
+    "Sub": "sub()",
+    "Split": "split()",
+    "Str": "str()",
+    "SortedThis": "sorting",
+    "_Intersect": "&",
+    "Where": "where",
+    "WhereNot": "wherenot",
+}
 
 
-def _is_walkable(path: Any) -> bool:
-    """Say whether our walk covers every part of a path; a filter that looks at `$` needs the library's own."""
-    return all(
-        _kind(part) in _WALKABLE and not (_kind(part) == "Filter" and part._references_root())
-        for part in _parts(path)
-    )
-
-
-def _walk(path: Any, value: Any, root: Any, deadline: Deadline) -> Iterator[Any]:
-    """Yield what a path matches in a value, in the library's order but one at a time."""
-    match _kind(path):
-        case "Root":
-            yield root
-        case "This":
-            yield value
-        case "Child":
-            for found in _walk(path.left, value, root, deadline):
-                deadline.check()
-                yield from _walk(path.right, found, root, deadline)
-        case "Filter":
-            for child in _children(value):
-                deadline.check()
-                if all(expression.find(child) for expression in path.expressions):
-                    yield child
-        case "Descendants":
-            right = path.right
-            is_step = _kind(right) in _STEPS
-            for found in _walk(path.left, value, root, deadline):
-                stack = [found]
-                while stack:
-                    node = stack.pop()
-                    deadline.check()
-                    yield from _step(right, node) if is_step else _walk(right, node, root, deadline)
-                    children = _children(node)
-                    if is_step:
-                        children = [child for child in children if isinstance(child, _CONTAINERS)]
-                    stack.extend(reversed(children))
-        case _:
-            yield from _step(path, value)
-
-
-def _step(path: Any, value: Any) -> Any:
+def _step(part: Any, value: Any, walk: _Walk) -> Iterable[Any]:
     """What a single step of a path matches in a value."""
-    match type(path).__name__:
+    match type(part).__name__:
         case "Fields" if isinstance(value, dict):
-            return [value[name] for name in path.fields if name in value]
+            return [value[name] for name in part.fields if name in value]
         case "Index" if isinstance(value, list):
-            return [value[at] for at in path.indices if -len(value) <= at < len(value)]
-        case "Slice" if isinstance(value, list) and path.step != 0:
-            return value[path.start : path.end : path.step]
+            return [value[at] for at in part.indices if -len(value) <= at < len(value)]
+        case "Slice" if isinstance(value, list) and part.step != 0:
+            found: list[Any] = value[part.start : part.end : part.step]
+            return found
         case "Wildcard":
             return _children(value)
     return ()
 
 
-def _children(value: Any) -> Any:
+def _union(left: list[_Step], right: list[_Step], value: Any, walk: _Walk) -> Iterator[Any]:
+    yield from _walk(left, value, walk)
+    yield from _walk(right, value, walk)
+
+
+def _filter(tests: list[_Test], value: Any, walk: _Walk) -> Iterator[Any]:
+    for child in _children(value):
+        walk.deadline.check()
+        if all(test(child, walk) for test in tests):
+            yield child
+
+
+def _all_within(value: Any, walk: _Walk) -> Iterator[Any]:
+    pending = [value]
+    while pending:
+        walk.deadline.check()
+        node = pending.pop()
+        yield node
+        pending.extend(reversed([*_children(node)]))
+
+
+def _containers_within(value: Any, walk: _Walk) -> Iterator[Any]:
+    pending = [value]
+    while pending:
+        walk.deadline.check()
+        node = pending.pop()
+        yield node
+        pending.extend(reversed([child for child in _children(node) if isinstance(child, dict | list)]))
+
+
+def _children(value: Any) -> Collection[Any]:
     if isinstance(value, dict):
         return value.values()
     return value if isinstance(value, list) else []

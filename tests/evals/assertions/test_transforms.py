@@ -200,6 +200,114 @@ def test_our_walk_finds_what_the_library_finds(document, parts):
         assert first is MISSING
 
 
+def check_path(path, document):
+    config = {"type": "equals", "value": "yes", "transform": f"json_path:{path}"}
+    return run_assertion(config, AssertionContext(json.dumps(document)))
+
+
+@pytest.mark.parametrize(
+    ("path", "name"),
+    [
+        (r'$["\u263a"]', "\u263a"),
+        (r'$["\ud83d\ude00"]', "\U0001f600"),
+        (r'$["\n"]', "\n"),
+        (r"$['\t']", "\t"),
+        (r"$['it\'s']", "it's"),
+        (r'$["it\"s"]', 'it"s'),
+        ("""$['a "b"']""", 'a "b"'),
+        ("""$["it's"]""", "it's"),
+        (r"$['\\']", "\\"),
+        (r"$['\/']", "/"),
+        ("$['имя']", "имя"),
+        ("$['01']", "01"),
+        ("$.a-01", "a-01"),
+    ],
+)
+def test_names_with_escapes_match(path, name):
+    result = check_path(path, {"nothing": 1, name: "yes"})
+    assert result.passed, result.reason
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        r'$["\q"]',
+        r"$['\\\q']",
+        "$['a\x01']",
+        "$['a\n']",
+        r'$["\ud83d"]',
+        r'$["\u12"]',
+        r"""$['\"']""",
+        r"""$["\'"]""",
+        *("$[01]", "$[-01]", "$[-0]", "$[0:01]", "$[1,02]", "$.01", "$[?(@.a == 01)]"),
+    ],
+)
+def test_bad_escapes_control_characters_and_leading_zeros_are_refused(path):
+    assert validate_assertions([{"type": "contains", "value": "x", "transform": f"json_path:{path}"}])
+
+
+@pytest.mark.parametrize(
+    "path", ["$[0]", "$[10]", "$[?(@ == 0.05)]", "$[?(@ == -0.5)]", "$[0:10:2]", "$.a0.b"]
+)
+def test_plain_numbers_are_taken(path):
+    assert validate_assertions([{"type": "contains", "value": "x", "transform": f"json_path:{path}"}]) == []
+
+
+@pytest.mark.parametrize(
+    ("path", "said"),
+    [
+        ("$[*].$[*].$[*]", "$ inside"),
+        ("$..$", "$ inside"),
+        ("$.a * 150000000", "arithmetic"),
+        ("$.a + $.b", "arithmetic"),
+        ("$.a[?(@.b * 2 == 4)]", "arithmetic"),
+        ("$.a.`parent`", "`parent`"),
+        ("$.a.`sub(/a/, b)`", "sub()"),
+        ("$.a.`split(x, 0, -1)`", "split()"),
+        ("$.a.`str()`", "str()"),
+        ("$.a.`sorted`", "sorting"),
+        (r"$.a[\b]", "sorting"),
+        ("$.a where b", "where"),
+        ("$.a & b", "&"),
+        ("$" + "[?(@" * 12 + ")]" * 12, "deep"),
+    ],
+)
+def test_what_the_walk_does_not_do_is_refused_when_saving(path, said):
+    config = {"type": "contains", "value": "x", "transform": f"json_path:{path}"}
+    (problem,) = validate_assertions([config])
+    assert said in problem.message
+    assert run_assertion(config, AssertionContext('{"a": 1}')).error
+
+
+@pytest.mark.parametrize(
+    ("path", "document"),
+    [
+        ("$[?(@.a == $.wanted)].b", {"wanted": 1, "x": {"a": 1, "b": "yes"}}),
+        ("$[?(@.a == @.c)].b", {"x": {"a": 1, "c": 2, "b": "no"}, "y": {"a": 1, "c": 1, "b": "yes"}}),
+        ("$.`keys`", {"yes": 1}),
+        ("$.(a | b)", {"b": "yes"}),
+    ],
+)
+def test_filters_may_look_at_the_root_and_at_other_parts(path, document):
+    assert check_path(path, document).passed
+
+
+@pytest.mark.parametrize("step", [".*", "..*", "[*]", ".a", "[?(@.a)]"])
+def test_path_of_many_steps_is_walked(step):
+    path = "$" + step * 330
+    assert validate_assertions([{"type": "equals", "value": "", "transform": f"json_path:{path}"}]) == []
+    result = check_path(path, {"a": {"a": 1}})
+    assert "matches nothing" in result.reason
+
+
+def test_descendants_in_a_filter_are_under_the_deadline():
+    deep = json.loads('{"a":' * 300 + "[" + "1," * 20_000 + "1]" + "}" * 300)
+    started = time.perf_counter()
+    result = check_path("$..[?(@..* == 7)]..zzz", deep)
+    assert "took longer than 2 s" in result.reason
+    assert time.perf_counter() - started < 6
+
+
 @given(VALUES, st.lists(NAMES | st.integers(-3, 3), max_size=4))
 def test_plain_paths_equal_the_library(document, parts):
     path = "$" + "".join(f"[{part}]" if isinstance(part, int) else f"['{part}']" for part in parts)
