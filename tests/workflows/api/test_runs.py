@@ -339,6 +339,7 @@ def test_starting_a_run_while_its_workflow_is_deleted_breaks_neither() -> None:
             # The deleted workflow cannot be started, or the started one cannot be deleted.
             outcome = (started.result(), deleted.result())
             assert outcome in {(404, 302), (409, 302), (201, 403)}
+            Run.objects.all().delete()
             Workflow.objects.all().delete()
 
 
