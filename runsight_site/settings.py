@@ -115,7 +115,7 @@ if DATABASES["default"]["ENGINE"].endswith("sqlite3"):
     DATABASES["default"]["TEST"] = {"NAME": RUNSIGHT_HOME / "test.sqlite3"}
 else:
     # Each run under way holds a connection; requests, sockets and the executor's own threads share the rest.
-    DATABASES["default"]["OPTIONS"] = {"pool": {"min_size": 1, "max_size": RUNSIGHT_CONCURRENCY + 16}}
+    DATABASES["default"]["OPTIONS"]["pool"] = {"min_size": 1, "max_size": RUNSIGHT_CONCURRENCY + 16}
     # A pool would hand out connections of a server that has been restarted since.
     DATABASES["default"]["CONN_HEALTH_CHECKS"] = True
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from urllib.parse import SplitResult, unquote, urlsplit
+from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
 PROJECT_DIR = Path(__file__).resolve().parents[2]
 LOOPBACK_HOSTS = frozenset({"127.0.0.1", "localhost", "::1", "[::1]"})
@@ -145,10 +145,55 @@ def _secret(raw: str) -> str:
     return raw
 
 
+# What PostgreSQL's own library takes beside the address.
+DATABASE_OPTIONS = frozenset(
+    [
+        "application_name",
+        "channel_binding",
+        "connect_timeout",
+        "gssencmode",
+        "hostaddr",
+        "keepalives",
+        "keepalives_count",
+        "keepalives_idle",
+        "keepalives_interval",
+        "load_balance_hosts",
+        "options",
+        "require_auth",
+        "sslcert",
+        "sslcertmode",
+        "sslcrl",
+        "sslkey",
+        "sslmode",
+        "sslnegotiation",
+        "sslpassword",
+        "sslrootcert",
+        "sslsni",
+        "ssl_min_protocol_version",
+        "target_session_attrs",
+        "tcp_user_timeout",
+    ]
+)
+
+
+def _database_options(query: str, known: frozenset[str]) -> dict[str, str]:
+    """The options after the question mark; one that would change nothing is refused."""
+    given = parse_qsl(query, keep_blank_values=True)
+    options = dict(given)
+    if unknown := sorted(options.keys() - known):
+        raise ValueError(f"unknown option {', '.join(unknown)}")
+    if len(options) < len(given) or not all(options.values()):
+        raise ValueError("an option is empty or given twice")
+    return options
+
+
 def _database(raw: str) -> dict[str, Any]:
     if not raw:
         return {}
     url = _split(raw)
+    options = _database_options(
+        url.query, DATABASE_OPTIONS if url.scheme.startswith("postgres") else frozenset()
+    )
     if url.scheme == "sqlite":
         if url.netloc or not url.path.startswith("//") or not url.path.strip("/"):
             raise ValueError  # three slashes would be a path relative to wherever one happens to start it
@@ -162,6 +207,7 @@ def _database(raw: str) -> dict[str, Any]:
         "PASSWORD": unquote(url.password or ""),
         "HOST": url.hostname or "",
         "PORT": str(url.port or ""),
+        "OPTIONS": options,
     }
 
 
@@ -227,7 +273,7 @@ VARIABLES = (
         "DATABASE_URL",
         "",
         DATABASE,
-        "The database; SQLite in the data folder if empty.",
+        "The database; SQLite in the data folder if empty. PostgreSQL's own options may follow, such as `?sslmode=require`.",
         "postgres://runsight:secret@db:5432/runsight",
     ),
     Variable(

@@ -37,6 +37,11 @@ BAD = [
     ("DATABASE_URL", "mysql://db/x", "use postgres://"),
     ("DATABASE_URL", "postgres://db:5432", "use postgres://"),
     ("DATABASE_URL", "postgres://db:nan/x", "use postgres://"),
+    ("DATABASE_URL", "postgres://db/x?sslmod=require", "unknown option sslmod"),
+    ("DATABASE_URL", "postgres://db/x?sslmode=require&password=y", "unknown option password"),
+    ("DATABASE_URL", "postgres://db/x?sslmode=", "an option is empty or given twice"),
+    ("DATABASE_URL", "postgres://db/x?sslmode=require&sslmode=disable", "an option is empty or given twice"),
+    ("DATABASE_URL", "sqlite:////srv/r.sqlite3?mode=ro", "unknown option mode"),
     ("DATABASE_URL", "sqlite://", "use postgres://"),
     ("DATABASE_URL", "sqlite:///relative.sqlite3", "use postgres://"),
     ("REDIS_URL", "http://redis", "use redis://host:port/0"),
@@ -91,6 +96,23 @@ def test_database_url_keeps_odd_characters_of_passwords() -> None:
     database = read_environment({"DATABASE_URL": "postgres://us%40er:p%2Fw@db:5433/na%20me"})["DATABASE_URL"]
     assert (database["USER"], database["PASSWORD"], database["NAME"]) == ("us@er", "p/w", "na me")
     assert (database["HOST"], database["PORT"]) == ("db", "5433")
+
+
+def test_options_of_the_database_url_reach_the_connection(clean_environment: dict[str, str]) -> None:
+    script = (
+        "import django; django.setup(); from django.db import connection; "
+        "given = connection.get_connection_params(); print(given['sslmode'], given['sslrootcert'], given['pool']['min_size'])"
+    )
+    environment = {
+        **clean_environment,
+        "DATABASE_URL": "postgres://u:p@db/x?sslmode=verify-full&sslrootcert=%2Fetc%2Fca.pem",
+        "DJANGO_SETTINGS_MODULE": "runsight_site.settings",
+        "PYTHONPATH": str(Path(environment_docs.__file__).parents[2]),
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.split() == ["verify-full", "/etc/ca.pem", "1"]
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.9.9.9", "::1", "[::1]", "LocalHost"])
