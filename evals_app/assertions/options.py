@@ -202,13 +202,15 @@ class Pattern:
 
 
 class MetricName:
-    """A name for a score."""
+    """A name for a score; empty text means none."""
 
     name = "name"
 
-    def parse(self, raw: Any) -> str:
+    def parse(self, raw: Any) -> str | None:
         if not isinstance(raw, str):
             raise BadOption(f"must be a name, not {describe(raw)}")
+        if not raw:
+            return None
         if not raw.strip():
             raise BadOption("is empty; give a name or leave it out")
         if not raw.isprintable():

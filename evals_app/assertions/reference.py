@@ -54,7 +54,8 @@ Each gives a verdict (`passed`), a `score` from 0 to 1, a `reason` and, where th
   marked as an error; it fails, scores 0 and counts with its weight. An error in one assertion never stops another.
 - **Mistakes are refused when a workflow is saved**: unknown types and keys, a missing or empty value, a pattern, schema or path
   that does not compile, a number out of range. Nothing passes because it was misspelt.
-- **Values.** `null` means: left out (for `equals` it means JSON's null). A YAML bool or number where text is due means its JSON
+- **Values.** `null` means: left out (for `equals` it means JSON's null). A `threshold` on a type that has none is
+  ignored; an empty `metric` is none. A YAML bool or number where text is due means its JSON
   text (`true`, `1.5`); a number in quotes is a number where one is due. Dates must be quoted.
 - An output that is not text is checked as its JSON text.
 """
@@ -80,7 +81,8 @@ No output and no configuration hangs a run. What reaches a limit ends as an erro
 
 - **Patterns** follow Python's `re`: what `re` does not compile is refused. The search itself is made by the `regex` module, which
   can be stopped; its Unicode tables are its own, so `\\w` differs on some combining marks and number signs (`²`), `\\d` on
-  digits newer than Python's, and `\\s` leaves out the control characters U+001C to U+001F.
+  digits newer than Python's, and `\\s` leaves out the control characters U+001C to U+001F. With `(?i)` the dotless ı matches I but
+  not i, and `\\B` is found in an empty text.
 - **Schemas** are JSON Schema 2020-12 unless `$schema` names another draft. A `$ref` finds what is in the
   schema itself and the drafts' own schemas; nothing is fetched. Patterns may also use `\\p{{Letter}}`.
   `format` is not checked.

@@ -73,8 +73,8 @@ class _NamedType:
                 continue
             parse = self.parsers.get(key)
             if parse is None:
-                # A threshold of null, say, is no threshold, also where none is taken.
-                if raw is not None or key not in _ALL_KEYS:
+                # Null is nothing, also where none is taken; and any type may have a threshold, if only some use it.
+                if key not in _ALL_KEYS or (raw is not None and key != "threshold"):
                     problems.append(Problem(f".{key}", self._unknown_key(key)))
             elif raw is not None or key in self.nullable:
                 try:

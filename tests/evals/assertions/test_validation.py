@@ -22,7 +22,6 @@ BAD = [
     ({"type": "contains", "value": "y", "vlaue": "x"}, ".vlaue", "Did you mean 'value'?"),
     ({"type": "contains", "value": "x", "wieght": 2}, ".wieght", "Did you mean 'weight'?"),
     ({"type": "contains", "value": "x", 7: 1}, ".7", "unknown key"),
-    ({"type": "contains", "value": "x", "threshold": 1}, ".threshold", "takes no threshold"),
     ({"type": "cost", "threshold": 1, "value": 1}, ".value", "takes no value"),
     ({"type": "contains"}, ".value", "value is missing"),
     ({"type": "contains", "value": None}, ".value", "value is missing"),
@@ -140,3 +139,12 @@ def test_assertions_must_be_a_list(configs):
 )
 def test_what_is_legal_is_not_refused(config):
     assert validate_assertions([config]) == []
+
+
+@pytest.mark.parametrize("config", [{"threshold": 1}, {"threshold": "0.5"}, {"metric": ""}])
+@pytest.mark.parametrize("type_", ["contains", "not-contains"])
+def test_threshold_without_use_and_empty_metric_change_nothing(type_, config):
+    plain = {"type": type_, "value": "x"}
+    assert validate_assertions([{**plain, **config}]) == []
+    context = AssertionContext("xyz")
+    assert run_assertion({**plain, **config}, context) == run_assertion(plain, context)
