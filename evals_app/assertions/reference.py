@@ -69,7 +69,7 @@ No output and no configuration hangs a run. What reaches a limit ends as an erro
 | one search of a pattern, also one inside a schema | {limits.PATTERN_SECONDS * 1000:g} ms |
 | patterns of a block that has spent {limits.BLOCK_PATTERN_SECONDS:g} s on patterns | {limits.SHORT_PATTERN_SECONDS * 1000:g} ms each |
 | all assertions of a block or a request; those not begun by then are errors | {limits.BLOCK_SECONDS:g} s |
-| a schema check, a JSON path, a search for JSON in prose | {limits.CHECK_SECONDS:g} s each |
+| a schema check, a JSON path, a search for JSON in prose, a comparison by BLEU or ROUGE | {limits.CHECK_SECONDS:g} s each |
 | objects and arrays that `contains-json` validates, outermost first | {limits.MAX_CANDIDATES:,} |
 | levels of nesting in JSON | {limits.MAX_DEPTH:,} |
 | digits of an integer in JSON | {sys.int_info.default_max_str_digits:,} |

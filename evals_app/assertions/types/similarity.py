@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import islice
@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 from evals_app.assertions.base import Assertion, BadOption, Verdict, option
 from evals_app.assertions.context import CheckedOutput
-from evals_app.assertions.limits import MAX_DISTANCE_WORK, CannotCheck
+from evals_app.assertions.limits import MAX_DISTANCE_WORK, CannotCheck, Deadline
 from evals_app.assertions.options import Number, Text, shorten_number
 
 _ORDERS = 4
@@ -23,6 +23,10 @@ _EXACT_CELLS = 250_000
 _LONE = "\u3041-\u309f\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 _WORD = re.compile(rf"[{_LONE}]|[^\W_{_LONE}]+")
 _ASCII_WORD = re.compile(r"[a-z0-9]+")
+_SPACE = re.compile(r"\s")
+_SPACE_OR_LONE = re.compile(rf"[\s{_LONE}]")
+# Characters that are split into words at a time.
+_PIECE = 200_000
 
 
 @dataclass(frozen=True)
@@ -80,10 +84,20 @@ def _bleu_tokens(text: str) -> list[str]:
     return text.lower().split()
 
 
-def _clipped_matches(reference: Counter[Any], grams: Iterable[Any]) -> int:
-    """Count the n-grams that the reference has too, each at most as often as there."""
-    # Only what the reference has is counted, so a huge output needs no huge table.
-    return (Counter(filter(reference.__contains__, grams)) & reference).total()
+def _pieces(text: str, after: re.Pattern[str], deadline: Deadline) -> Iterator[str]:
+    """Cut a text into pieces, each ending where a word ends: a huge one never becomes one huge list of words."""
+    at = 0
+    while at < len(text):
+        deadline.check()
+        found = after.search(text, at + _PIECE)
+        end = found.end() if found else len(text)
+        yield text[at:end]
+        at = end
+
+
+def _count_known(counts: Counter[Any], reference: Counter[Any], grams: Iterable[Any]) -> None:
+    """Count the n-grams that the reference has too: a huge output needs no huge table."""
+    counts.update(filter(reference.__contains__, grams))
 
 
 class _Reference(Text):
@@ -141,24 +155,35 @@ class Bleu(_Score):
         return [Counter(_ngrams(self._tokens, order)) for order in range(1, _ORDERS + 1)]
 
     def check(self, output: CheckedOutput) -> Verdict:
-        return self.compare(self._score(output.derived("bleu", _bleu_tokens)))
+        return self.compare(self._score(output.text))
 
-    def _score(self, tokens: list[str]) -> float:
+    def _score(self, text: str) -> float:
         from nltk.translate.bleu_score import brevity_penalty
 
-        if tokens == self._tokens:
+        found: list[Counter[Any]] = [Counter() for _ in self._counts]
+        length, is_same, before = 0, True, list[str]()
+        for piece in _pieces(text, _SPACE, Deadline("The comparison by BLEU")):
+            words = _bleu_tokens(piece)
+            is_same = is_same and words == self._tokens[length : length + len(words)]
+            length += len(words)
+            words = before + words
+            for order, (counts, reference) in enumerate(zip(found, self._counts, strict=True), 1):
+                fresh = words[max(0, len(before) - order + 1) :]
+                _count_known(counts, reference, _ngrams(fresh, order))
+            before = words[1 - _ORDERS :]
+        if is_same and length == len(self._tokens):
             return 1.0
         logs = []
-        for order, reference in enumerate(self._counts, 1):
-            matches = _clipped_matches(reference, _ngrams(tokens, order))
-            total = max(1, len(tokens) - order + 1)
+        for order, (counts, reference) in enumerate(zip(found, self._counts, strict=True), 1):
+            matches = (counts & reference).total()
+            total = max(1, length - order + 1)
             if order == 1:
                 if matches == 0:
                     return 0.0
                 logs.append(math.log(matches / total))
             else:
                 logs.append(math.log((matches + 1) / (total + 1)))
-        penalty: float = brevity_penalty(len(self._tokens), len(tokens))
+        penalty: float = brevity_penalty(len(self._tokens), length)
         return min(1.0, penalty * math.exp(math.fsum(logs) / _ORDERS))
 
 
@@ -186,7 +211,12 @@ class RougeN(_Score):
     def check(self, output: CheckedOutput) -> Verdict:
         from rouge_score import scoring
 
-        tokens: list[str] = output.derived("rouge", _rouge_tokens)
-        matches = _clipped_matches(self._counts, tokens)
-        score: float = scoring.fmeasure(matches / max(1, len(tokens)), matches / self._counts.total())
+        counts: Counter[str] = Counter()
+        length = 0
+        for piece in _pieces(output.text, _SPACE_OR_LONE, Deadline("The comparison by ROUGE")):
+            words = _rouge_tokens(piece)
+            length += len(words)
+            _count_known(counts, self._counts, words)
+        matches = (counts & self._counts).total()
+        score: float = scoring.fmeasure(matches / max(1, length), matches / self._counts.total())
         return self.compare(min(1.0, score))

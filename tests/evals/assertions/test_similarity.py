@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import tracemalloc
+from unittest import mock
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -69,3 +72,30 @@ def test_distance_of_long_texts_is_exact_up_to_the_threshold(edits, passed):
     result = run_assertion({"type": "levenshtein", "value": reference}, AssertionContext(output))
     assert result.passed is passed
     assert result.measured == (edits if passed else None)
+
+
+@pytest.mark.parametrize("type_", ["bleu", "rouge-n"])
+@pytest.mark.parametrize("text", ["a b " * 1_000_000, "日本" * 1_000_000])
+def test_huge_output_is_compared_within_its_limits(type_, text):
+    config = {"type": type_, "value": "a b c 日 本"}
+    run_assertion(config, AssertionContext("a"))  # imports are no part of it
+    tracemalloc.start()
+    try:
+        run_assertion(config, AssertionContext(text))
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert most < 100_000_000
+
+
+@pytest.mark.parametrize("type_", ["bleu", "rouge-n"])
+@given(
+    st.lists(st.sampled_from(["a", "b", "Σ", "日本", "c d"]), max_size=12),
+    st.lists(st.sampled_from(["a", "b", "Σ", "日", "c d"]), min_size=1, max_size=12),
+)
+def test_cutting_an_output_into_pieces_changes_no_score(type_, output, reference):
+    config, context = {"type": type_, "value": " ".join(reference)}, AssertionContext(" ".join(output))
+    whole = run_assertion(config, context)
+    for length in (0, 1, 3):
+        with mock.patch("evals_app.assertions.types.similarity._PIECE", length):
+            assert run_assertion(config, context) == whole
