@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Iterator
 from functools import cached_property
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import Any, Final
 
 from workflows_app.engine.definition import DEFAULT_EXIT, Edge
@@ -17,6 +17,7 @@ from workflows_app.engine.validate.blocks import Draft
 from workflows_app.engine.values.paths import closest
 
 MAX_LOOP_DEPTH: Final = 5
+MAX_EDGES: Final = 6000
 
 
 Written = tuple[Edge, KeyPath]
@@ -33,7 +34,12 @@ class DraftGraph:
         self.loops: dict[str, str] = {}  # inner block -> its loop
         self._read_loops()
         self.entry = self._find(workflow.get("entry"))
-        self.written = list(self._written(workflow))
+        self.written = list(islice(self._written(workflow), MAX_EDGES + 1))
+        if len(self.written) > MAX_EDGES:
+            to.report(
+                ("blocks",),
+                f"has more than {MAX_EDGES} edges (`depends`, exits, transitions); that is the most allowed",
+            )
         self.edges = self._edges(is_ordered=self._is_ordered(workflow))
         self._places = {(edge.source, edge.target): at for edge, at in reversed(self.written)}
         self._graph = BlockGraph({name: self.inner(name) for name in drafts}, self.edges)

@@ -37,6 +37,15 @@ def test_without_edges_the_order_written_decides() -> None:
     assert edges_of(blocks(a="", b="", c="")) == {("a", "b", None, False), ("b", "c", None, False)}
 
 
+def test_edges_are_bounded() -> None:
+    def text(depends: int) -> str:
+        named = {n: ", ".join(f"b{m}" for m in range(max(0, n - depends), n)) for n in range(600)}
+        return blocks(**{f"b{n}": f"depends: [{names}]" if names else "" for n, names in named.items()})
+
+    assert len(compile_document(text(10)).edges) == 5945
+    assert "more than 6000 edges" in one_fault(text(11)).message
+
+
 def test_an_error_route_alone_does_not_change_the_order() -> None:
     text = blocks(a="error_route: mend", b="", mend="")
     assert edges_of(text) == {("a", "b", None, False), ("a", "mend", None, True)}
