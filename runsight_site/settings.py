@@ -115,7 +115,11 @@ if DATABASES["default"]["ENGINE"].endswith("sqlite3"):
     DATABASES["default"]["TEST"] = {"NAME": RUNSIGHT_HOME / "test.sqlite3"}
 else:
     # Each run under way holds a connection; requests, sockets and the executor's own threads share the rest.
-    DATABASES["default"]["OPTIONS"]["pool"] = {"min_size": 1, "max_size": RUNSIGHT_CONCURRENCY + 16}
+    _options: dict[str, Any] = DATABASES["default"]["OPTIONS"]
+    _options["pool"] = {"min_size": 1, "max_size": RUNSIGHT_CONCURRENCY + 16, "timeout": 10}
+    # A process that was frozen in a transaction loses its locks after 8 s; whoever waits for one gives up before.
+    _time_outs = "-c lock_timeout=5s -c statement_timeout=300s -c idle_in_transaction_session_timeout=8s"
+    _options["options"] = f"{_time_outs} {_options.get('options', '')}".strip()  # the address's own win
     # A pool would hand out connections of a server that has been restarted since.
     DATABASES["default"]["CONN_HEALTH_CHECKS"] = True
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"

@@ -12,6 +12,7 @@ from pathlib import Path
 from uuid import UUID
 
 from django.conf import settings
+from django.db import transaction
 from django.db.models import F, Q
 from django.db.models.functions import Now
 
@@ -42,17 +43,24 @@ def owner_id() -> str:
 
 
 def claim(run_id: UUID | str, dead: Collection[str] = ()) -> Lease | None:
-    """Take a run that is pending, or whose lease ran out, or whose owner is known to be dead; None if it is none."""
-    mine = {
-        "status": RunStatus.RUNNING,
-        "owner": owner_id(),
-        "fence": F("fence") + 1,
-        "lease_expires_at": Now() + timedelta(seconds=lease_seconds()),
-    }
-    if not Run.objects.filter(_PENDING, pk=run_id).update(**mine):
-        orphan = Run.objects.filter(_orphaned(dead), pk=run_id)
-        if not orphan.update(takeovers=F("takeovers") + 1, **mine):
+    """Take a run that is pending, or whose lease ran out, or whose owner is known to be dead; None if it is none.
+
+    A row that somebody has locked is left alone: a process that was frozen in a transaction must not stop this one.
+    """
+    free = Run.objects.select_for_update(skip_locked=True, no_key=True).filter(_PENDING | _orphaned(dead))
+    with transaction.atomic():
+        status = free.filter(pk=run_id).values_list("status", flat=True).first()
+        if status is None:
             return None
+        is_takeover = status != RunStatus.PENDING
+        Run.objects.filter(pk=run_id).update(
+            status=RunStatus.RUNNING,
+            owner=owner_id(),
+            fence=F("fence") + 1,
+            takeovers=F("takeovers") + int(is_takeover),
+            lease_expires_at=Now() + timedelta(seconds=lease_seconds()),
+        )
+    if is_takeover:
         metrics.TAKEOVERS.inc()
     run = Run.objects.select_related("workflow", "version").get(pk=run_id)
     run.version.workflow = run.workflow

@@ -10,7 +10,7 @@ from typing import Any
 
 import httpx2
 import pytest
-from django.db import connection
+from django.db import OperationalError, connection, transaction
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
@@ -353,3 +353,42 @@ def test_workflow_deleted_just_before_its_run_is_numbered_is_a_conflict(
     monkeypatch.setattr("workflows_app.services.runs.check_inputs", deleting)
     response = operator.post(START, {"inputs": {"topic": "rain"}})
     assert (response.status_code, response.json()["error"]["message"]) == (409, "analysis was deleted.")
+
+
+@pytest.mark.storage
+@pytest.mark.django_db(transaction=True)
+def test_workflow_locked_by_a_frozen_process_is_answered_with_503(workflow: Workflow) -> None:
+    if connection.vendor == "sqlite":
+        pytest.skip("SQLite has no locks of rows")
+    operator = caller("operator")
+    with ThreadPoolExecutor(1) as threads, transaction.atomic():
+        Workflow.objects.select_for_update().get(pk=workflow.pk)
+
+        def start() -> Any:
+            try:
+                return operator.post(START, {"inputs": {"topic": "rain"}})
+            finally:
+                connection.close()
+
+        response = threads.submit(start).result(30)
+    assert (response.status_code, response.json()["error"]["code"]) == (503, "busy")
+    assert int(response.headers["Retry-After"]) > 0
+    assert not Run.objects.exists()
+
+
+@pytest.mark.storage
+def test_transaction_that_nobody_goes_on_with_is_ended_by_postgres(workflow: Workflow) -> None:
+    if connection.vendor == "sqlite":
+        pytest.skip("one process at a time writes to SQLite")
+    with connection.cursor() as cursor:
+        cursor.execute("SHOW idle_in_transaction_session_timeout")
+        assert cursor.fetchone() == ("8s",)
+
+
+def test_database_that_does_not_answer_is_a_503(operator: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    def locked(*args: Any, **fields: Any) -> Any:
+        raise OperationalError("database is locked")
+
+    monkeypatch.setattr("workflows_app.services.start_run", locked)
+    response = operator.post(START, {"inputs": {"topic": "rain"}})
+    assert (response.status_code, response.headers["Retry-After"]) == (503, "5")

@@ -454,3 +454,30 @@ blocks:
     assert Run.objects.get(pk=lease.run.pk).takeovers == 0
     services.cancel_run(Run.objects.get(pk=lease.run.pk))
     wait_until(lambda: not executor.running)
+
+
+@pytest.mark.storage
+def test_row_locked_by_a_frozen_process_does_not_hold_up_a_claim(transactional_db):
+    if connection.vendor == "sqlite":
+        pytest.skip("SQLite has no locks of rows")
+    run = services.start_run(make_workflow(), {})
+    locked, done = threading.Event(), threading.Event()
+
+    def freeze():
+        with transaction.atomic():
+            Run.objects.select_for_update().get(pk=run.pk)
+            locked.set()
+            done.wait(PROMPTLY)
+        connection.close()
+
+    frozen = threading.Thread(target=freeze)
+    frozen.start()
+    try:
+        assert locked.wait(PROMPTLY)
+        begun = time.monotonic()
+        assert leases.claim(run.pk) is None
+        assert time.monotonic() - begun < 1
+    finally:
+        done.set()
+        frozen.join()
+    assert leases.claim(run.pk) is not None

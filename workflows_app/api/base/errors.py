@@ -8,6 +8,7 @@ import structlog
 from django.core.exceptions import PermissionDenied as DjangoPermissionDenied
 from django.core.exceptions import RequestDataTooBig
 from django.core.signals import got_request_exception
+from django.db import OperationalError
 from django.http import Http404
 from rest_framework import exceptions, status
 from rest_framework.response import Response
@@ -18,6 +19,8 @@ from workflows_app.services import Refused, Stale
 log = structlog.get_logger("runsight.api")
 
 MOST_DETAILS = 1_000
+# When to call again after the database did not answer: by then the locks of a frozen process are gone.
+RETRY_SECONDS = 5
 
 
 class ApiError(exceptions.APIException):
@@ -70,6 +73,9 @@ def as_response(error: Exception, context: dict[str, Any]) -> Response:
         known = (500, "internal", "Something broke on our side; the server's log has the details.", [])
     code, name, message, details = known
     headers = {}
+    if isinstance(error, OperationalError):
+        log.warning("the database did not answer", exc_info=error)
+        headers["Retry-After"] = str(RETRY_SECONDS)
     if isinstance(error, exceptions.APIException):
         if getattr(error, "auth_header", None):
             headers["WWW-Authenticate"] = error.auth_header  # type: ignore[attr-defined]  # DRF sets it so
@@ -101,6 +107,8 @@ def _known(error: Exception) -> tuple[int, str, str, list[Fault]] | None:
             return 404, "not_found", str(error) or "There is no such thing.", []
         case DjangoPermissionDenied():
             return 403, "permission_denied", str(error) or "You may not do this.", []
+        case OperationalError():
+            return 503, "busy", "The database is busy or cannot be reached; try again in some seconds.", []
         case RequestDataTooBig():
             return 413, "too_large", str(error), []
     return None

@@ -19,6 +19,7 @@ _ERRORS = {
     "422": "This `Idempotency-Key` came before with another body.",
     "428": "Say with `If-Match` which version you started from.",
     "429": "Too many calls; `Retry-After` says when to go on.",
+    "503": "The database is busy; `Retry-After` says when to try again.",
 }
 
 
