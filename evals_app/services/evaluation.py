@@ -7,23 +7,26 @@ from typing import Any
 
 import structlog
 from django.db import DatabaseError, transaction
+from django.db.models import Q
 
 from evals_app.block_assertions import context_for_node, plan_for
 from evals_app.block_metrics import node_values
 from evals_app.monitoring.baselines import baseline_of, delta_of
 from workflows_app import clock, events
 from workflows_app.metrics import EVALUATION
-from workflows_app.models import EventName, RunNode
+from workflows_app.models import EventName, Run, RunNode, RunStatus
 from workflows_app.services.checkpoints import node_facts, verdict_of_nodes
 
 log = structlog.get_logger("runsight.evals")
 
 
 def evaluate_node(node: RunNode) -> bool:
-    """Grade a finished node and compare it with its baseline; False if that was done before."""
+    """Grade a finished node and compare it with its baseline; False if that was done before, or is another's to do."""
     fields = grade(node, baseline_of(node.run.workflow_id, node.node_id))
     fields["evaluated_at"] = clock.now()
     with transaction.atomic():
+        if not _is_ours(node.run):
+            return False
         if not RunNode.objects.filter(pk=node.pk, evaluated_at=None).update(**fields):
             node.refresh_from_db(fields=list(fields))
             return False
@@ -33,6 +36,13 @@ def evaluate_node(node: RunNode) -> bool:
     for name, value in fields.items():
         setattr(node, name, value)
     return True
+
+
+def _is_ours(run: Run) -> bool:
+    """Lock the run, unless it goes on under another fence than the one we know: then its new owner evaluates."""
+    ours = Q(fence=run.fence) | ~Q(status=RunStatus.RUNNING)
+    rows = Run.objects.select_for_update(no_key=True).filter(ours, pk=run.pk)
+    return rows.values_list("pk").first() is not None
 
 
 def grade(node: RunNode, baseline: Mapping[str, Any] | None) -> dict[str, Any]:

@@ -74,6 +74,18 @@ def test_second_evaluation_of_a_node_changes_nothing(parrot):
     assert Run.objects.get(pk=run.pk).eval_counts == run.eval_counts
 
 
+@pytest.mark.storage
+def test_former_owner_that_wakes_up_late_evaluates_nothing(parrot):
+    run = say(parrot)
+    node = run.nodes.select_related("run__version__workflow", "run__workflow").get(node_id="say")
+    run.nodes.filter(pk=node.pk).update(evaluated_at=None)
+    Run.objects.filter(pk=run.pk).update(status=RunStatus.RUNNING, fence=node.run.fence + 1)
+    before = run.events.count()
+    assert evals.evaluate_node(node) is False
+    assert run.events.count() == before
+    assert RunNode.objects.get(pk=node.pk).evaluated_at is None, "that is for the new owner to do"
+
+
 def test_broken_evaluator_is_recorded_and_never_looks_like_a_pass(parrot, monkeypatch):
     def broken(*_):
         raise RuntimeError("no plan today")
