@@ -51,8 +51,15 @@ def start_lock() -> Iterator[None]:
 def migrate_if_due() -> None:
     """Bring the tables up to date; an up-to-date database is not touched."""
     executor = MigrationExecutor(connection)
-    if executor.migration_plan(executor.loader.graph.leaf_nodes()):
+    if not executor.migration_plan(executor.loader.graph.leaf_nodes()):
+        return
+    is_postgres = connection.vendor == "postgresql"
+    with connection.cursor() as cursor:
+        if is_postgres:  # a large table takes longer to change than any request may
+            cursor.execute("SET statement_timeout = 0")
         call_command("migrate", interactive=False, verbosity=0)
+        if is_postgres:
+            cursor.execute("RESET statement_timeout")
 
 
 def ensure_administrator() -> Administrator:
