@@ -82,11 +82,11 @@ class SoulDetail(ApiView):
     @transaction.atomic
     def _change(self, slug: str, *, partial: bool) -> Response:
         soul = get_object_or_404(Soul.objects.select_for_update(), slug=slug)
-        check_if_match(self.request, f'"{soul.fingerprint}"', f"{slug} has changed")
         sent = self.read(SoulSerializer, instance=soul, partial=partial)
         if sent.get("slug", slug) != slug:
             message = "A soul keeps its slug: workflows name it by that. Make a new soul instead."
             raise services.Refused("conflict", message)
+        check_if_match(self.request, f'"{soul.fingerprint}"', f"{slug} has changed")
         for name, value in sent.items():
             setattr(soul, name, value)
         services.save_soul(soul, author=self.caller)
