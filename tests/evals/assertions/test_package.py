@@ -134,7 +134,9 @@ async def test_one_that_breaks_stops_no_other(monkeypatch):
         assert fine.passed
 
 
-def test_one_plan_serves_many_threads():
+def test_one_plan_serves_many_threads(monkeypatch):
+    # On a busy machine a thread may wait longer for its turn than a pattern may search.
+    monkeypatch.setattr("evals_app.assertions.limits.PATTERN_SECONDS", 60)
     plan = compile_assertions(
         [
             *EVERY_TYPE,
